@@ -1,0 +1,38 @@
+"""What is compared: one entry a row of the table."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+GAME = "MontezumaRevenge"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A run of Stable-Baselines3 (SB3); `arguments` go to the algorithm's constructor as they are."""
+
+    algorithm: str
+    environments: int
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The peer's name in the table."""
+        return f"SB3 {self.algorithm}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One of our methods beside one peer; `options` are further options of `coex train`."""
+
+    name: str
+    method: str
+    peer: Peer
+    options: tuple[str, ...] = ()
+    # How often the update sees each sample: with acting, it fixes the policy network's work a step.
+    epochs: int = 1
+
+
+# OpenAI baselines' A2C settings, in the form that RL Baselines3 Zoo gives them for Atari.
+SB3_A2C = Peer("A2C", environments=16, arguments={"n_steps": 5, "ent_coef": 0.01, "vf_coef": 0.25})
+
+ROWS = (Row(name="a2c", method="a2c", peer=SB3_A2C, options=("--envs", "16")),)

@@ -1,0 +1,176 @@
+"""Training speed beside Stable-Baselines3's, and what this machine allows (`make bench`).
+
+Ours and the peer's runs alternate, each in a process of its own, so that a machine which slows down does so
+for both. A pair's ratio is taken within the pair; the table shows medians over the pairs.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks import machine
+from benchmarks.measure import PEER_ENVIRONMENT, BenchmarkError, Settings, run_module, time_ours, time_peer
+from benchmarks.rows import GAME, ROWS, Row
+
+RESULTS = Path("results/bench.json")
+QUICK = Settings(pairs=1, steps=5_000)
+LIMIT_SECONDS = 2.0  # how long each limit is measured, each time
+
+
+def measure_row(row: Row, settings: Settings) -> dict[str, Any]:
+    """Alternating runs of ours and the peer's, and their ratio."""
+    ours: list[float] = []
+    peers: list[float] = []
+    for pair in range(settings.pairs):
+        progress = f"{row.name}, pair {pair + 1} of {settings.pairs}"
+        ours.append(time_ours(row, settings, seed=pair))
+        say(f"{progress}: ours {ours[-1]:,.0f} steps/s")
+        peers.append(time_peer(row, settings, seed=pair))
+        say(f"{progress}: {row.peer.label} {peers[-1]:,.0f} steps/s")
+    return {
+        "row": row.name,
+        "peer": asdict(row.peer) | {"label": row.peer.label, "environment": PEER_ENVIRONMENT},
+        "epochs": row.epochs,
+        "ours_steps_per_second": ours,
+        "peer_steps_per_second": peers,
+        "ours_median": median(ours),
+        "peer_median": median(peers),
+        "ratio": median(mine / theirs for mine, theirs in zip(ours, peers, strict=True)),
+    }
+
+
+def measure_limits() -> dict[str, Any]:
+    """What emulators and the policy network can do, each with the machine to itself."""
+    say("measuring the machine's limits")
+    seconds = str(LIMIT_SECONDS)
+    emulation: dict[str, Any] = run_module("benchmarks.emulation", "--game", GAME, "--seconds", seconds)
+    network: dict[str, Any] = run_module("benchmarks.network", "--seconds", seconds)
+    return {"emulation_steps_per_second": emulation, "network": network}
+
+
+def bounds(limits: dict[str, Any], epochs: int) -> dict[str, float]:
+    """Steps/s of the network alone, and of emulation and network taking turns on all cores."""
+    network = limits["network"]
+    flops = network["act_flops"] + epochs * network["update_flops"]
+    network_rate = network["gemm_flops_per_second"] / flops
+    emulation_rate = limits["emulation_steps_per_second"]["bare_all_cores"]
+    return {
+        "flops_per_step": flops,
+        "network": network_rate,
+        "emulation_and_network": 1 / (1 / emulation_rate + 1 / network_rate),
+    }
+
+
+def render_rows(rows: Sequence[dict[str, Any]]) -> str:
+    """One line a row: medians with their spread, the ratio, and the share of the bound."""
+    lines = [f"{'row':<12}{'ours, steps/s':<24}{'peer, steps/s':<32}{'ratio':<9}of the bound"]
+    for row in rows:
+        ours = with_spread(row["ours_steps_per_second"])
+        peer = f"{row['peer']['label']} {with_spread(row['peer_steps_per_second'])}"
+        share = row["ours_median"] / row["bounds"]["emulation_and_network"]
+        lines.append(f"{row['row']:<12}{ours:<24}{peer:<32}{row['ratio']:<9.2f}{share:.0%}")
+    return "\n".join(lines)
+
+
+def render_limits(limits: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
+    """The limits, one a line, in steps/s."""
+    rates, gemm = limits["emulation_steps_per_second"], limits["network"]["gemm_flops_per_second"]
+    bare = rates["bare_all_cores"]
+    entries = [
+        ("bare emulator, one core", rates["bare_one_core"], ""),
+        (f"bare emulator, {machine.cores()} cores at once", bare, ""),
+    ]
+    for label, key in (("no view", "vector_without_views"), ("the policy's view", "vector_policy_view")):
+        entries.append((f"our environments, {label}", rates[key], f"{rates[key] / bare:.0%} of bare"))
+    for row in rows:
+        bound = row["bounds"]
+        work = f"{bound['flops_per_step'] / 1e6:.0f} MFLOP a step at {gemm / 1e9:.0f} GFLOP/s"
+        entries.append((f"{row['row']}: policy network", bound["network"], work))
+        entries.append(
+            (f"{row['row']}: emulation, then network", bound["emulation_and_network"], "the bound above")
+        )
+    return "\n".join(f"{label:<36}{rate:>8,.0f}   {note}".rstrip() for label, rate, note in entries)
+
+
+def with_spread(rates: Sequence[float]) -> str:
+    """`median (lowest–highest)`."""
+    return f"{median(rates):,.0f} ({min(rates):,.0f}–{max(rates):,.0f})"
+
+
+def say(line: str) -> None:
+    """Progress, apart from the result."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 up, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
+def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command's options."""
+    defaults, names = Settings(), [row.name for row in ROWS]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
+    parser.add_argument(
+        "--pairs", type=positive, default=defaults.pairs, help="runs of each side (%(default)s)"
+    )
+    parser.add_argument(
+        "--steps", type=positive, default=defaults.steps, help="agent steps a run (%(default)s)"
+    )
+    parser.add_argument("--rows", nargs="+", choices=names, default=names, help="which rows (all)")
+    parser.add_argument("--device", default=defaults.device, help="torch device of both sides (%(default)s)")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where the figures go (%(default)s)")
+    parser.add_argument("--quick", action="store_true", help="one short pair, to see it work; writes nothing")
+    return parser.parse_args(arguments)
+
+
+def measure(names: Sequence[str], settings: Settings) -> dict[str, Any]:
+    """Everything that goes into the results file."""
+    facts = machine.facts()
+    if facts["load_before"] > 0.5:
+        say(f"this machine is busy (load {facts['load_before']}): expect low figures and a wide spread")
+    limits = measure_limits()
+    rows = [measure_row(row, settings) for row in ROWS if row.name in names]
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "game": GAME,
+        "machine": facts,
+        "settings": asdict(settings) | {"warmup_steps": settings.warmup_steps},
+        "rows": [row | {"bounds": bounds(limits, row["epochs"])} for row in rows],
+        "limits": limits,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print the table, write the file."""
+    options = parse_options(arguments)
+    settings = Settings(pairs=options.pairs, steps=options.steps)
+    settings = replace(QUICK if options.quick else settings, device=options.device)
+    try:
+        results = measure(options.rows, settings)
+    except BenchmarkError as error:
+        say(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    print(f"\n{GAME}, {settings.steps:,} agent steps a run, median of {settings.pairs} (lowest–highest)\n")
+    print(render_rows(results["rows"]))
+    print(f"\nlimits of this machine, agent steps/s\n\n{render_limits(results['limits'], results['rows'])}")
+    if not options.quick:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+        say(f"\nwritten to {options.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""The `coex` command."""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from coex import __version__
+from coex.errors import CoexError, UsageError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code: 0, 1 (failed), 2 (bad input), 130/143 (stopped by a signal)."""
+    try:
+        options = _parser().parse_args(arguments)
+        code: int = options.run(options)
+        return code
+    except CoexError as error:
+        print(f"coex: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:  # before a run has begun to listen
+        return 128 + signal.SIGINT
+    except BrokenPipeError:  # `coex games | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see '{self.prog} --help')")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="coex",
+        description="Reinforcement learning for sparse rewards: agents that learn, from pixels alone, "
+        "which part of the screen they control, and use that to explore.",
+    )
+    parser.add_argument("--version", action="version", version=f"coex {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    _add_train(commands)
+    games = commands.add_parser("games", help="list the games")
+    games.set_defaults(run=_games)
+    methods = commands.add_parser("methods", help="list the methods")
+    methods.set_defaults(run=_methods)
+    return parser
+
+
+def _add_train(commands: Any) -> None:
+    train = commands.add_parser(
+        "train",
+        help="train an agent",
+        description="Train an agent and write everything about it into one directory.",
+        epilog="examples:\n"
+        "  coex train montezuma --method a2c --steps 1e6\n"
+        "  coex train gym:MiniGrid-DoorKey-6x6-v0 --steps 200000 --seed 1 --set learner.gamma=0.995\n"
+        "  coex train --config runs/old/config.json --out runs/again",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    train.add_argument("game", nargs="?", metavar="GAME", help="a game as 'coex games' lists them, or gym:ID")
+    train.add_argument("--method", metavar="NAME", help="what learns; 'coex methods' lists them (default: a2c)")
+    train.add_argument("--steps", metavar="N", help="agent steps over all environments (default: 1e6)")
+    train.add_argument("--seed", metavar="S", help="the same seed gives the same run (default: 0)")
+    train.add_argument("--out", metavar="DIR", type=Path, help="the run's directory (default: runs/GAME-METHOD-sSEED-TIME)")
+    train.add_argument("--envs", metavar="N", help="environments side by side (default: 16)")
+    train.add_argument("--workers", metavar="N", help="processes to run them in (default: one a core)")
+    train.add_argument("--device", metavar="NAME", help="where the networks run: cpu, cuda, cuda:1, mps (default: cpu)")
+    train.add_argument("--sticky", metavar="P", help="chance that a frame repeats the last action (default: 0)")
+    train.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], dest="assignments",
+        help="any field of config.json, such as learner.gamma=0.995; may be given several times",
+    )  # fmt: skip
+    train.add_argument("--config", metavar="FILE", type=Path, help="start from the config.json of another run")
+    train.add_argument("--wandb", metavar="PROJECT", help="also log to Weights & Biases (the extra coex[wandb])")
+    train.add_argument("--quiet", action="store_true", help="show nothing but errors")
+    train.set_defaults(run=_train)
+
+
+def _train(options: argparse.Namespace) -> int:
+    from coex.progress import Progress  # here, so that --help does not wait for torch
+    from coex.train import train
+
+    config = _run_config(options)
+    out = options.out or Path("runs") / _default_name(config)
+    progress = Progress(config.total_steps, config.env.frame_skip, quiet=options.quiet)
+    progress.say(f"{config.method} on {config.game}, seed {config.seed}, {config.num_envs} environments → {out}")
+    stop = StopSignal()
+    with stop:
+        summary = train(config, out, progress, should_stop=stop.received, wandb_project=options.wandb)
+    if not stop.code:
+        from coex.progress import number
+
+        progress.say(f"best mean return of 40 episodes: {number(summary['max_return_mean40'])}; everything is in {out}")
+    else:
+        progress.say(f"stopped after {summary['step']:,} steps; everything is in {out}")
+    return stop.code
+
+
+def _run_config(options: argparse.Namespace) -> Any:
+    from coex.config import load_config, merge_settings, parse_assignments
+    from coex.methods import make_config
+
+    settings = load_config(options.config) if options.config else {}
+    named = {
+        "total_steps": options.steps, "seed": options.seed, "num_envs": options.envs,
+        "num_workers": options.workers, "device": options.device,
+    }  # fmt: skip
+    settings = merge_settings(settings, {key: value for key, value in named.items() if value is not None})
+    if options.sticky is not None:
+        settings = merge_settings(settings, {"env": {"sticky": options.sticky}})
+    settings = merge_settings(settings, parse_assignments(options.assignments))
+    game = options.game or settings.pop("game", None)
+    if game is None:
+        raise UsageError("which game? 'coex games' lists them, or name a Gymnasium environment: gym:ID")
+    method = options.method or settings.pop("method", "a2c")
+    settings.pop("game", None), settings.pop("method", None)
+    return make_config(game, method, settings)
+
+
+def _default_name(config: Any) -> str:
+    game = config.game.replace("gym:", "").replace("/", "-").replace(":", "-")
+    return f"{game}-{config.method}-s{config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+class StopSignal:
+    """Turns the first Ctrl-C or SIGTERM into a request to stop at the next step; a second one stops at once."""
+
+    def __init__(self) -> None:
+        self.code = 0  # the exit code: 128 + the signal's number
+        self._before: dict[int, Any] = {}
+
+    def received(self) -> bool:
+        return self.code != 0
+
+    def __enter__(self) -> "StopSignal":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.code:
+            raise KeyboardInterrupt
+        self.code = 128 + number
+
+
+def _games(options: argparse.Namespace) -> int:
+    from coex.envs import ROMS
+
+    print("\n".join(ROMS))
+    print("\nAny Gymnasium environment with discrete actions and an RGB picture: gym:ID,")
+    print("such as gym:MiniGrid-DoorKey-6x6-v0 (pip install 'coex[minigrid]').")
+    return 0
+
+
+def _methods(options: argparse.Namespace) -> int:
+    from coex.methods import METHODS
+
+    width = max(map(len, METHODS))
+    print("\n".join(f"{name:{width}}  {description}" for name, description in METHODS.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""One Atari game: frame skip, no-ops, sticky actions and a state that can be saved and restored exactly."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import ale_py
+import numpy as np
+from ale_py import ALEInterface, ALEState, roms
+
+from coex.envs.views import AtariPainter, Frame, Views
+from coex.errors import UsageError
+
+ROMS = {
+    "Freeway": "freeway",
+    "Frostbite": "frostbite",
+    "Hero": "hero",
+    "MontezumaRevenge": "montezuma_revenge",
+    "PrivateEye": "private_eye",
+    "Qbert": "qbert",
+    "Seaquest": "seaquest",
+    "Venture": "venture",
+}
+
+
+@dataclass(frozen=True)
+class GameConfig:
+    """How one game is played. The defaults are the paper's for A2C."""
+
+    frame_skip: int = 4
+    sticky: float = 0.0  # chance that an emulator frame repeats the last action instead of taking the new one
+    max_noops: int = 30  # an episode begins with 1 to this many frames without action; 0: none
+    max_episode_frames: int = 108_000  # half an hour of play, then the episode is truncated
+
+    def __post_init__(self) -> None:
+        if self.frame_skip < 1:
+            raise UsageError(f"env.frame_skip must be at least 1, not {self.frame_skip}")
+        if not 0.0 <= self.sticky < 1.0:
+            raise UsageError(f"sticky must be at least 0 and below 1, not {self.sticky}")
+        if self.max_noops < 0:
+            raise UsageError(f"env.max_noops must not be negative, not {self.max_noops}")
+        if self.max_episode_frames < self.frame_skip:
+            raise UsageError(f"env.max_episode_frames must be at least {self.frame_skip} (one step)")
+
+
+class AtariGame:
+    """One emulator, its generator and the painter of its screens."""
+
+    def __init__(self, game: str, config: GameConfig, seed: np.random.SeedSequence) -> None:
+        ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        self.config = config
+        self.generator = np.random.Generator(np.random.PCG64(seed))
+        self._ale = ALEInterface()
+        self._ale.setInt("random_seed", int(self.generator.integers(2**31 - 1)))
+        # ALE's saved states leave out its sticky action, so stickiness is ours (see `_act`).
+        self._ale.setFloat("repeat_action_probability", 0.0)
+        self._ale.setInt("max_num_frames_per_episode", 0)
+        self._ale.loadROM(roms.get_rom_path(ROMS[game]))
+        self._actions = self._ale.getMinimalActionSet()
+        self.action_names = [action.name for action in self._actions]
+        self._painter = AtariPainter(*self._ale.getScreenDims())
+        self._last_action = 0
+        self._episode_frames = 0
+
+    def reset(self) -> None:
+        self._ale.reset_game()
+        self._last_action = 0
+        self._episode_frames = 0
+        if self.config.max_noops:
+            for _ in range(self.generator.integers(1, self.config.max_noops + 1)):
+                self._ale.act(self._actions[0])
+                self._episode_frames += 1
+                if self._ale.game_over():
+                    self._ale.reset_game()
+        self._ale.getScreen(self._painter.screens[0])
+        self._painter.screens[1] = self._painter.screens[0]
+
+    def step(self, action: int) -> tuple[float, bool, bool]:
+        """Reward (unclipped), terminated, truncated."""
+        skip, reward, terminated = self.config.frame_skip, 0.0, False
+        for frame in range(skip):
+            reward += self._act(action)
+            if frame >= skip - 2:
+                self._ale.getScreen(self._painter.screens[frame - skip])  # the last two: -2, -1
+            if self._ale.game_over():
+                terminated = True
+                self._repeat_last_screen(frame)
+                break
+        if skip == 1:
+            self._painter.screens[0] = self._painter.screens[1]
+        self._episode_frames += frame + 1
+        truncated = not terminated and self._episode_frames + skip > self.config.max_episode_frames
+        return reward, terminated, truncated
+
+    def _act(self, action: int) -> int:
+        if not self.config.sticky or self.generator.random() >= self.config.sticky:
+            self._last_action = action
+        reward: int = self._ale.act(self._actions[self._last_action])
+        return reward
+
+    def _repeat_last_screen(self, frame: int) -> None:
+        """The game ended before the last of the skipped frames: both screens show the end."""
+        if frame < self.config.frame_skip - 1:
+            self._ale.getScreen(self._painter.screens[1])
+            self._painter.screens[0] = self._painter.screens[1]
+
+    def paint(self, out: Views, fresh: bool) -> None:
+        self._painter.paint(out, fresh)
+        if "ram" in out:
+            self._ale.getRAM(out["ram"])
+
+    def rgb(self) -> Frame:
+        """(210, 160, 3) the current picture in full size."""
+        return self._painter.rgb()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "emulator": np.frombuffer(self._ale.cloneSystemState().serialize(), np.uint8).copy(),
+            "screens": self._painter.screens.copy(),
+            "generator": self.generator.bit_generator.state,
+            "last_action": self._last_action,
+            "episode_frames": self._episode_frames,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> bool:
+        """Restores everything; what follows is identical to what followed the save."""
+        # Without an act() beforehand some games (Q*bert) go another way after a restore.
+        self._ale.act(self._actions[0])
+        self._ale.restoreSystemState(ALEState(state["emulator"].tobytes()))
+        self._painter.screens[...] = state["screens"]
+        self._painter.forget()
+        self.generator.bit_generator.state = state["generator"]
+        self._last_action = state["last_action"]
+        self._episode_frames = state["episode_frames"]
+        return True
+
+    def close(self) -> None:
+        pass  # the emulator goes with the object

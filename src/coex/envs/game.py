@@ -1,0 +1,57 @@
+"""What the rest of the program knows of one environment, and how people write a game's name."""
+
+import difflib
+import re
+from typing import Any, Protocol
+
+import numpy as np
+
+from coex.envs.atari import ROMS, AtariGame, GameConfig
+from coex.envs.views import Frame, Views
+from coex.errors import UsageError
+
+GYM_PREFIX = "gym:"
+
+
+class Game(Protocol):
+    """One environment. `paint` writes the views asked for; `load_state_dict` says whether it restored exactly."""
+
+    action_names: list[str]
+
+    def reset(self) -> None: ...
+    def step(self, action: int) -> tuple[float, bool, bool]: ...
+    def paint(self, out: Views, fresh: bool) -> None: ...
+    def rgb(self) -> Frame: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: dict[str, Any]) -> bool: ...
+    def close(self) -> None: ...
+
+
+def is_atari(game: str) -> bool:
+    return game in ROMS
+
+
+def make_game(game: str, config: GameConfig, seed: np.random.SeedSequence) -> Game:
+    """One environment by its full name (see `resolve_game`)."""
+    if is_atari(game):
+        return AtariGame(game, config, seed)
+    from coex.envs.gym import GymGame  # only those who use it wait for Gymnasium's imports
+
+    return GymGame(game.removeprefix(GYM_PREFIX), config, seed)
+
+
+def resolve_game(name: str) -> str:
+    """The full name of a game as people write it: `montezuma`, `montezuma-revenge`, `gym:CartPole-v1`."""
+    if name.startswith(GYM_PREFIX):
+        if name == GYM_PREFIX:
+            raise UsageError("gym: needs an environment's id, such as gym:MiniGrid-DoorKey-6x6-v0")
+        return name
+    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    plain = re.sub(r"(noframeskip)?v\d$|^ale", "", plain)
+    full = {game.lower(): game for game in ROMS}
+    starting = [game for game in full if plain and game.startswith(plain)]
+    if plain in full or len(starting) == 1:
+        return full[plain if plain in full else starting[0]]
+    close = difflib.get_close_matches(plain, full, n=3, cutoff=0.4) or starting or list(full)
+    names = ", ".join(full[game] for game in close)
+    raise UsageError(f"unknown game {name!r}; closest: {names} ('coex games' lists all; gym:ID takes any Gymnasium id)")

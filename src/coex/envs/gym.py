@@ -1,0 +1,135 @@
+"""Any registered Gymnasium environment with discrete actions and an RGB picture."""
+
+import difflib
+import importlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import cv2
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from coex.envs.atari import GameConfig
+from coex.envs.views import VIEW_SHAPES, Frame, Views, paint_frames
+from coex.errors import UsageError
+
+# Packages that register their environments only when imported ("package:Id" names any other).
+_PACKAGES = {"MiniGrid": "minigrid", "BabyAI": "minigrid", "ALE": "ale_py"}
+_SMALLEST_IMAGE = 32
+
+
+class GymGame:
+    """One Gymnasium environment: a frame is one of its steps, and its own time limit holds as well as ours."""
+
+    def __init__(self, env_id: str, config: GameConfig, seed: np.random.SeedSequence) -> None:
+        if config.frame_skip != 1 or config.max_noops:
+            raise UsageError("env.frame_skip and env.max_noops are for Atari: leave them at 1 and 0 for gym: environments")
+        self.config = config
+        self.generator = np.random.Generator(np.random.PCG64(seed))
+        self._env, self._look = _make(env_id)
+        actions = self._env.action_space
+        if not isinstance(actions, spaces.Discrete):
+            self._env.close()
+            raise UsageError(f"gym:{env_id} has {actions} for actions: only discrete ones can be learned")
+        self._first_action = int(actions.start)
+        self.action_names = _action_names(self._env, int(actions.n))
+        self._last_action = 0
+        self._episode_frames = 0
+        self._picture: Frame = np.zeros((1, 1, 3), np.uint8)
+
+    def reset(self) -> None:
+        self._last_action = 0
+        self._episode_frames = 0
+        # A seed an episode, from our own generator: a resumed run meets the same episodes.
+        observation, _ = self._env.reset(seed=int(self.generator.integers(2**31 - 1)))
+        self._picture = self._look(observation)
+
+    def step(self, action: int) -> tuple[float, bool, bool]:
+        """Reward (unclipped), terminated, truncated."""
+        if not self.config.sticky or self.generator.random() >= self.config.sticky:
+            self._last_action = action
+        observation, reward, terminated, truncated, _ = self._env.step(self._first_action + self._last_action)
+        self._picture = self._look(observation)
+        self._episode_frames += 1
+        cut_off = truncated or self._episode_frames >= self.config.max_episode_frames
+        return float(reward), bool(terminated), bool(cut_off and not terminated)
+
+    def paint(self, out: Views, fresh: bool) -> None:
+        paint_frames(out, cv2.cvtColor(self._picture, cv2.COLOR_RGB2GRAY), self._picture, fresh)
+
+    def rgb(self) -> Frame:
+        """(H, W, 3) the current picture in full size."""
+        return self._picture
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"generator": self.generator.bit_generator.state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> bool:
+        """Gymnasium has no way to save an environment: its episode begins again (False says so)."""
+        self.generator.bit_generator.state = state["generator"]
+        self.reset()
+        return False
+
+    def close(self) -> None:
+        self._env.close()
+
+
+def _make(env_id: str) -> tuple[gymnasium.Env[Any, Any], Callable[[Any], Frame]]:
+    """The environment, and the function that turns its observation into a picture."""
+    package = _PACKAGES.get(env_id.partition("-")[0].partition("/")[0])
+    try:
+        if package:
+            importlib.import_module(package)
+        spec = gymnasium.spec(env_id)
+        can_render = "rgb_array" in getattr(_entry_point(spec), "metadata", {}).get("render_modes", [])
+        mode = "rgb_array" if can_render else None
+        env = gymnasium.make(env_id, render_mode=mode, disable_env_checker=True)
+    except (gymnasium.error.Error, ImportError, ValueError) as error:
+        raise UsageError(_unknown(env_id, error)) from error
+    if package == "minigrid":
+        return env, partial(_minigrid_picture, env.unwrapped)
+    if _is_picture(env.observation_space):
+        return env, np.ascontiguousarray
+    if can_render:
+        return env, lambda _: np.ascontiguousarray(env.render())
+    env.close()
+    raise UsageError(f'gym:{env_id} has no RGB picture: neither its observation nor render_mode="rgb_array" gives one')
+
+
+def _is_picture(space: spaces.Space[Any]) -> bool:
+    """Whether an observation is an RGB image; tiny ones (MiniGrid's (7, 7, 3)) encode objects, not colours."""
+    image = isinstance(space, spaces.Box) and space.dtype == np.uint8 and space.shape[2:] == (3,)
+    return image and min(space.shape[:2]) >= _SMALLEST_IMAGE
+
+
+def _minigrid_picture(env: Any, _: Any) -> Frame:
+    """The whole grid without the lit field of view; `env.render()` would work that out and take 2.5 times as long."""
+    tile = max(8, -(-VIEW_SHAPES["adm"][0] // min(env.width, env.height)))  # as large as the largest view
+    picture: Frame = env.grid.render(tile, env.agent_pos, env.agent_dir)
+    return picture
+
+
+def _entry_point(spec: Any) -> Any:
+    point = spec.entry_point
+    return gymnasium.envs.registration.load_env_creator(point) if isinstance(point, str) else point
+
+
+def _unknown(env_id: str, error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return f"gym:{env_id} needs the package {error.name}: pip install {error.name}"
+    if isinstance(error, gymnasium.error.UnregisteredEnv | gymnasium.error.NameNotFound):
+        close = difflib.get_close_matches(env_id, gymnasium.registry, n=3, cutoff=0.5)
+        hint = f"; did you mean {', '.join('gym:' + name for name in close)}?" if close else ""
+        return f"gym:{env_id} is not a registered Gymnasium environment{hint or ' (is its package installed?)'}"
+    return f"gym:{env_id} cannot be made: {' '.join(str(error).split())}"
+
+
+def _action_names(env: gymnasium.Env[Any, Any], count: int) -> list[str]:
+    actions = getattr(env.unwrapped, "actions", None)  # MiniGrid's enumeration
+    try:
+        names = [str(action.name).upper() for action in actions] if actions is not None else []
+    except (AttributeError, TypeError):
+        names = []
+    return names if len(names) == count else [str(action) for action in range(count)]

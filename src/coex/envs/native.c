@@ -1,0 +1,120 @@
+/* Views of Atari screens: the pixelwise maximum of two palette screens, shrunk by exact area averaging.
+ *
+ * An output pixel is the mean of the input rectangle under it. Measured in units of 1/(reduced output size) every
+ * overlap is a whole number, so sums are exact and the result does not depend on the compiler or vector width.
+ *
+ * Most rows of a screen are the same as a step ago. Blending marks the rows that changed, and shrinking leaves an
+ * output row as it stands when none of the rows under it did. */
+
+#include <stdint.h>
+#include <string.h>
+
+enum { MAX_SIZE = 256, MAX_TAPS = 16, BLOCK = 16 };
+
+static int gcd(int a, int b) { return b ? gcd(b, a % b) : a; }
+
+static void blend_grey(const uint8_t *a, const uint8_t *b, int width, const uint8_t *lut, uint8_t *out) {
+    for (int x = 0; x < width; x += BLOCK) {
+        int end = x + BLOCK < width ? x + BLOCK : width;
+        if (memcmp(a + x, b + x, (size_t)(end - x)) == 0) {
+            for (int i = x; i < end; i++) out[i] = lut[a[i]];
+            continue;
+        }
+        for (int i = x; i < end; i++) out[i] = lut[a[i]] > lut[b[i]] ? lut[a[i]] : lut[b[i]];
+    }
+}
+
+static void blend_rgb(const uint8_t *a, const uint8_t *b, int width, const uint8_t *lut, uint8_t *out) {
+    for (int x = 0; x < width; x++, out += 3) {
+        const uint8_t *p = lut + 3 * a[x], *q = lut + 3 * b[x];
+        for (int c = 0; c < 3; c++) out[c] = p[c] > q[c] ? p[c] : q[c];
+    }
+}
+
+/* The brighter of two screens in every channel, through a table of 256 greys or 256 RGB triples, for changed rows. */
+void coex_blend(const uint8_t *a, const uint8_t *b, int height, int width, const uint8_t *changed, const uint8_t *lut,
+                int channels, uint8_t *out) {
+    for (int y = 0; y < height; y++, a += width, b += width, out += width * channels)
+        if (changed[y]) (channels == 1 ? blend_grey : blend_rgb)(a, b, width, lut, out);
+}
+
+/* Marks the rows in which either screen differs from the last one, and remembers the new ones. */
+void coex_changed(const uint8_t *a, const uint8_t *b, uint8_t *last_a, uint8_t *last_b, int height, int width,
+                  uint8_t *changed) {
+    for (int y = 0; y < height; y++) {
+        size_t at = (size_t)y * (size_t)width, row = (size_t)width;
+        changed[y] = memcmp(a + at, last_a + at, row) || memcmp(b + at, last_b + at, row);
+        if (!changed[y]) continue;
+        memcpy(last_a + at, a + at, row);
+        memcpy(last_b + at, b + at, row);
+    }
+}
+
+/* Output o averages inputs from `first` on with these weights (the spare ones are 0). */
+typedef struct { int first, weight[MAX_TAPS]; } Taps;
+
+static int make_taps(Taps *taps, int size, int out_size) {
+    int unit = gcd(size, out_size), in = size / unit, out = out_size / unit;
+    for (int o = 0; o < out_size; o++) {
+        int start = o * in, end = start + in;
+        taps[o].first = start / out;
+        for (int k = 0; k < MAX_TAPS; k++) {
+            int left = (taps[o].first + k) * out, right = left + out;
+            int overlap = (right < end ? right : end) - (left > start ? left : start);
+            taps[o].weight[k] = overlap > 0 ? overlap : 0;
+        }
+    }
+    return in; /* what the weights of one output sum to */
+}
+
+/* Sums of weighted rows stay below 2^16: coex_shrink refuses heights for which they would not. */
+static int sum_rows(uint16_t *restrict sums, const uint8_t *src, int count, const Taps *taps, const uint8_t *changed) {
+    int any = 0;
+    for (int k = 0; k < MAX_TAPS && taps->weight[k]; k++) any |= changed[taps->first + k];
+    if (!any) return 0;
+    memset(sums, 0, sizeof(uint16_t) * (size_t)count);
+    for (int k = 0; k < MAX_TAPS && taps->weight[k]; k++) {
+        const uint8_t *restrict row = src + (taps->first + k) * count;
+        uint16_t weight = (uint16_t)taps->weight[k];
+        for (int i = 0; i < count; i++) sums[i] = (uint16_t)(sums[i] + weight * row[i]);
+    }
+    return 1;
+}
+
+/* src (height, width, channels) -> out (out_height, out_width), pixels `stride` bytes apart. Returns 1 if it can't. */
+int coex_shrink(const uint8_t *src, int height, int width, int channels, const uint8_t *changed, uint8_t *out,
+                int out_height, int out_width, int stride) {
+    Taps rows[MAX_SIZE], columns[MAX_SIZE];
+    uint16_t sums[3 * (MAX_SIZE + MAX_TAPS)] = {0};
+    if (width > MAX_SIZE || height > MAX_SIZE || channels > 3 || out_width > width || out_height > height ||
+        height > out_height * (MAX_TAPS - 2) || width > out_width * (MAX_TAPS - 2))
+        return 1;
+    int row_total = make_taps(rows, height, out_height), column_total = make_taps(columns, width, out_width);
+    int count = width * channels, taps = width / out_width + 2;
+    float scale = 1.0f / ((float)row_total * (float)column_total);
+    for (int o = 0; o < out_height; o++, out += out_width * stride) {
+        if (!sum_rows(sums, src, count, &rows[o], changed)) continue;
+        if (column_total == 1 && stride == channels) { /* the width is kept */
+            for (int i = 0; i < count; i++) out[i] = (uint8_t)((float)sums[i] * scale + 0.5f);
+            continue;
+        }
+        for (int x = 0; x < out_width; x++) {
+            const uint16_t *from = sums + columns[x].first * channels;
+            for (int c = 0; c < channels; c++) {
+                int total = 0;
+                for (int k = 0; k < taps; k++) total += columns[x].weight[k] * from[k * channels + c];
+                out[x * stride + c] = (uint8_t)((float)total * scale + 0.5f);
+            }
+        }
+    }
+    return 0;
+}
+
+/* Moves a stack of four frames (pixels, 4) on by one and repeats the newest, which shrinking then overwrites. */
+void coex_push(uint8_t *stack, int pixels) {
+    for (int i = 0; i < pixels; i++, stack += 4) {
+        stack[0] = stack[1];
+        stack[1] = stack[2];
+        stack[2] = stack[3];
+    }
+}

@@ -1,0 +1,116 @@
+"""The process that runs some of the environments and writes what they show into shared memory."""
+
+import signal
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import cv2
+import numpy as np
+
+from coex.envs.atari import GameConfig
+from coex.envs.game import Game, make_game
+from coex.envs.views import Views
+from coex.errors import CoexError
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The environments `first` … `first + len(seeds) - 1` of the vector."""
+
+    game: str
+    config: GameConfig
+    first: int
+    seeds: list[np.random.SeedSequence]
+
+
+@dataclass
+class SharedArrays:
+    """What workers and the main process share; everything is indexed by environment first."""
+
+    actions: np.ndarray  # (N,) int64
+    rewards: np.ndarray  # (N,) float64
+    terminated: np.ndarray  # (N,) bool
+    truncated: np.ndarray  # (N,) bool
+    views: dict[str, np.ndarray]  # (N, …) what the agent sees now
+    final_views: dict[str, np.ndarray]  # (N, …) the true last picture of an episode that has just ended
+
+
+class Worker:
+    """Steps its environments in turn; an episode that ends is followed at once by the next."""
+
+    def __init__(self, assignment: Assignment, arrays: SharedArrays) -> None:
+        self._arrays = arrays
+        self._games: list[tuple[int, Game, Views, Views]] = []
+        for index, seed in enumerate(assignment.seeds, start=assignment.first):
+            game = make_game(assignment.game, assignment.config, seed)
+            now = {name: view[index] for name, view in arrays.views.items()}
+            final = {name: view[index] for name, view in arrays.final_views.items()}
+            self._games.append((index, game, now, final))
+        self.action_names = self._games[0][1].action_names
+
+    def reset(self) -> None:
+        for _, game, now, _ in self._games:
+            game.reset()
+            game.paint(now, fresh=True)
+
+    def step(self) -> None:
+        arrays = self._arrays
+        for index, game, now, final in self._games:
+            reward, terminated, truncated = game.step(int(arrays.actions[index]))
+            arrays.rewards[index] = reward
+            arrays.terminated[index] = terminated
+            arrays.truncated[index] = truncated
+            game.paint(now, fresh=False)
+            if terminated or truncated:
+                for name, view in now.items():
+                    final[name][...] = view
+                game.reset()
+                game.paint(now, fresh=True)
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        return [game.state_dict() for _, game, _, _ in self._games]
+
+    def load_state_dict(self, states: list[dict[str, Any]]) -> list[bool]:
+        """Restores every environment; those that could not be restored exactly begin a new episode."""
+        exact = []
+        for (_, game, now, _), state in zip(self._games, states, strict=True):
+            exact.append(game.load_state_dict(state))
+            if not exact[-1]:
+                game.paint(now, fresh=True)
+        return exact
+
+    def close(self) -> None:
+        for _, game, _, _ in self._games:
+            game.close()
+
+
+def serve(connection: Connection, assignment: Assignment, allocate: Callable[[], SharedArrays]) -> None:
+    """Answers requests until told to stop or until the main process is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
+    cv2.setNumThreads(0)  # one core a worker
+    try:
+        worker = Worker(assignment, allocate())
+        connection.send(("ready", worker.action_names))
+        while True:
+            request, payload = connection.recv()
+            match request:
+                case "step":
+                    connection.send(("done", worker.step()))
+                case "reset":
+                    connection.send(("done", worker.reset()))
+                case "state":
+                    connection.send(("done", worker.state_dict()))
+                case "load":
+                    connection.send(("done", worker.load_state_dict(payload)))
+                case _:  # "close"
+                    worker.close()
+                    return
+    except (EOFError, BrokenPipeError):
+        return  # the main process has ended
+    except CoexError as error:
+        connection.send(("failed", error))
+    except Exception as error:
+        connection.send(("failed", CoexError(f"{type(error).__name__}: {error}\n{traceback.format_exc()}")))

@@ -1,0 +1,69 @@
+"""The policy and value network of the paper's appendix B."""
+
+import torch
+from torch import Tensor, nn
+
+from coex.envs.views import STACK
+
+# Gains of OpenAI baselines: a nearly uniform first policy, values of unit scale.
+_HIDDEN_GAIN, _POLICY_GAIN, _VALUE_GAIN = 2**0.5, 0.01, 1.0
+
+
+class ActorCritic(nn.Module):
+    """A shared trunk over four grey frames, with a head for the policy's logits and one for the value."""
+
+    def __init__(self, num_actions: int) -> None:
+        super().__init__()
+        self.trunk = nn.Sequential(
+            nn.Conv2d(STACK, 32, 8, stride=4),  # (B, 32, 20, 20)
+            nn.ReLU(),
+            nn.Conv2d(32, 64, 4, stride=2),  # (B, 64, 9, 9)
+            nn.ReLU(),
+            nn.Conv2d(64, 64, 3, stride=1),  # (B, 64, 7, 7)
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(64 * 7 * 7, 512),
+            nn.ReLU(),
+        )
+        self.policy = nn.Linear(512, num_actions)
+        self.value = nn.Linear(512, 1)
+        for module in self.trunk:
+            if isinstance(module, nn.Conv2d | nn.Linear):
+                _initialise(module, _HIDDEN_GAIN)
+        _initialise(self.policy, _POLICY_GAIN)
+        _initialise(self.value, _VALUE_GAIN)
+        # Frames arrive with channels last: keeping that order saves a copy and is the faster one on CPUs.
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, 84, 84, 4) uint8 -> logits (B, A), values (B,)."""
+        pixels = observations.permute(0, 3, 1, 2).float().mul_(1 / 255)  # (B, 4, 84, 84)
+        features = self.trunk(pixels)  # (B, 512)
+        return self.policy(features), self.value(features).squeeze(-1)
+
+
+def _initialise(layer: nn.Conv2d | nn.Linear, gain: float) -> None:
+    nn.init.orthogonal_(layer.weight, gain)
+    assert layer.bias is not None
+    nn.init.zeros_(layer.bias)
+
+
+class SamplingPolicy:
+    """Acts by sampling from the network's policy with a generator of its own."""
+
+    def __init__(self, network: ActorCritic, generator: torch.Generator) -> None:
+        self._network = network
+        self._generator = generator
+
+    @torch.no_grad()
+    def act(self, observations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(N, 84, 84, 4) uint8 -> actions (N,), their log-probabilities (N,), values (N,), all on the CPU."""
+        logits, values = self._network(observations)
+        log_probs = logits.log_softmax(dim=-1).cpu()  # (N, A)
+        actions = torch.multinomial(log_probs.exp(), 1, generator=self._generator)  # (N, 1)
+        return actions.squeeze(1), log_probs.gather(1, actions).squeeze(1), values.cpu()
+
+    @torch.no_grad()
+    def value(self, observations: Tensor) -> Tensor:
+        values: Tensor = self._network(observations)[1]
+        return values

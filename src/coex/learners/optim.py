@@ -1,0 +1,60 @@
+"""Optimisation shared by the learners: TensorFlow's RMSProp, and one guarded step."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from coex.errors import CoexError
+
+
+class RMSPropTF(Optimizer):
+    """RMSProp as TensorFlow and OpenAI baselines have it: ε inside the root, and running squares that start at 1.
+
+    PyTorch's own (ε outside, start at 0) takes far larger first steps, after which the policy's entropy collapses
+    under the paper's rewards.
+    """
+
+    def __init__(self, params: Iterable[nn.Parameter], lr: float, alpha: float = 0.99, eps: float = 1e-5) -> None:
+        super().__init__(params, {"lr": lr, "alpha": alpha, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        assert closure is None
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            grads = [p.grad for p in params]
+            squares = [self._running_square(p) for p in params]
+            torch._foreach_mul_(squares, group["alpha"])
+            torch._foreach_addcmul_(squares, grads, grads, 1 - group["alpha"])
+            roots = torch._foreach_sqrt(torch._foreach_add(squares, group["eps"]))
+            torch._foreach_addcdiv_(params, grads, roots, -group["lr"])
+
+    def _running_square(self, parameter: nn.Parameter) -> Tensor:
+        state: dict[str, Any] = self.state[parameter]
+        if not state:
+            state["square"] = torch.ones_like(parameter)
+        square: Tensor = state["square"]
+        return square
+
+
+def guarded_step(optimizer: Optimizer, loss: Tensor, parameters: list[nn.Parameter], max_norm: float) -> float:
+    """One gradient step with the gradient's norm clipped; a step that is not finite is refused. Returns the norm."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    norm = float(nn.utils.clip_grad_norm_(parameters, max_norm))
+    if not torch.isfinite(loss) or norm != norm or norm == float("inf"):
+        raise NonFiniteError(f"the loss is {loss.item()} and the gradient's norm {norm}")
+    optimizer.step()
+    return norm
+
+
+class NonFiniteError(CoexError):
+    """A loss or gradient that is not a number: the parameters have not been touched."""
+
+
+def linear_decay(initial: float, steps_done: int, schedule_steps: int) -> float:
+    """From `initial` at the start to 0 after `schedule_steps`."""
+    return initial * max(0.0, 1.0 - steps_done / schedule_steps)

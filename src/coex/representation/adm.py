@@ -1,0 +1,238 @@
+"""The attentive dynamics model: which cell of the screen does the agent control? (section 3.1)
+
+In every cell of a 9×9 grid an inverse dynamics model guesses the action taken between two frames, and it
+attends to the cells that guess well. Nothing is padded: cell (i, j) sees the 32×32 pixels at (16·i, 16·j)
+and no others. Shapes: … is any leading dimensions, such as (B,) or (T, N); the 81 cells are row-major.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from coex.representation.sparsemax import sparsemax
+
+GRID = 9
+NUM_CELLS = GRID * GRID
+NUM_FEATURES = 16  # K in the paper
+
+
+@dataclass(frozen=True)
+class ADMConfig:
+    """The attention, the terms of Eq. 5 and how they are optimised."""
+
+    attention: Literal["sparsemax", "softmax"] = "sparsemax"
+    action_loss: bool = True
+    cell_loss: bool = True
+    entropy_loss: bool = True
+    entropy_weight: float = 0.001  # λ_ent
+    learning_rate: float = 1e-3  # Adam's
+    propensity_clip: float = 5.0  # of `propensity_weights`; 0 gives the paper's plain losses
+    pixel_mean: float = 60.0
+    pixel_std: float = 50.0
+
+    def __post_init__(self) -> None:
+        if self.attention not in ("sparsemax", "softmax"):
+            raise ValueError(f"attention must be 'sparsemax' or 'softmax', not {self.attention!r}")
+        if not (self.action_loss or self.cell_loss):
+            raise ValueError("action_loss and cell_loss are both off: nothing would be learned")
+        for name in ("entropy_weight", "propensity_clip"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
+        for name in ("learning_rate", "pixel_std"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+
+
+class AttentiveDynamicsModel(nn.Module):
+    """Eqs. 2 and 3. One MLP, shared by all cells, gives action logits; another gives attention."""
+
+    def __init__(self, num_actions: int, config: ADMConfig = ADMConfig()) -> None:
+        super().__init__()
+        self.num_actions = num_actions
+        self.config = config
+        self.encoder = nn.Sequential(
+            nn.Conv2d(3, 8, 4, stride=2),  # 160 → 79
+            nn.LeakyReLU(0.2, inplace=True),
+            nn.Conv2d(8, 8, 3, stride=2),  # → 39
+            nn.LeakyReLU(0.2, inplace=True),
+            nn.Conv2d(8, 16, 3, stride=2),  # → 19
+            nn.LeakyReLU(0.2, inplace=True),
+            nn.Conv2d(16, NUM_FEATURES, 3, stride=2),  # → 9
+            nn.LeakyReLU(0.2, inplace=True),
+        )
+        self.cell_head = _mlp(2 * NUM_FEATURES, 256, 128, num_actions)
+        self.attention_head = _mlp(NUM_FEATURES, 64, 64, 1)
+        _initialise(self)
+        self.encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def encode(self, frames: Tensor) -> Tensor:
+        """φ: (…, 160, 160, 3) uint8 → (…, 81, 16)."""
+        first, *rest = self.encoder
+        assert isinstance(first, nn.Conv2d) and first.bias is not None
+        # Standardising the pixels inside the first convolution is exact, as nothing is padded, and spares two
+        # passes over the frames.
+        weight = first.weight / self.config.pixel_std
+        bias = first.bias - self.config.pixel_mean * weight.sum((1, 2, 3))
+        pixels = (
+            frames.flatten(0, -4).permute(0, 3, 1, 2).float()
+        )  # (B, 3, 160, 160), channels last in memory
+        hidden = F.conv2d(pixels, weight, bias, stride=2)
+        for layer in rest:
+            hidden = layer(hidden)
+        return hidden.permute(0, 2, 3, 1).reshape(*frames.shape[:-3], NUM_CELLS, NUM_FEATURES)
+
+    def attend(self, features: Tensor) -> Tensor:
+        """α of Eq. 3: (…, 81, 16) → (…, 81), a distribution over the cells."""
+        scores = _on_distinct_rows(self.attention_head, features).squeeze(-1)
+        return sparsemax(scores) if self.config.attention == "sparsemax" else scores.softmax(-1)
+
+    def cell_logits(self, previous: Tensor, current: Tensor) -> Tensor:
+        """e of Eq. 2: the features of consecutive frames, (…, 81, 16) each → (…, 81, |A|)."""
+        return _on_distinct_rows(self.cell_head, torch.cat([current - previous, current], -1))
+
+
+def _mlp(inputs: int, hidden_1: int, hidden_2: int, outputs: int) -> nn.Sequential:
+    layers = [nn.Linear(inputs, hidden_1), nn.ReLU(inplace=True), nn.Linear(hidden_1, hidden_2)]
+    return nn.Sequential(*layers, nn.ReLU(inplace=True), nn.Linear(hidden_2, outputs))
+
+
+def _initialise(model: AttentiveDynamicsModel) -> None:
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            is_last = module in (model.cell_head[-1], model.attention_head[-1])
+            nn.init.orthogonal_(module.weight, 0.1 if is_last else sqrt(2))
+            assert module.bias is not None
+            nn.init.zeros_(module.bias)
+
+
+def _on_distinct_rows(head: nn.Sequential, rows: Tensor) -> Tensor:
+    """`head(rows)`, (…, d) → (…, o), computed once for rows that are equal.
+
+    Most of a screen is the same at the next step and in the next environment: in the paper's games 14 to 41 %
+    of the rows are distinct. Equal features come from equal pixels, so whichever of the equal rows passes the
+    gradient of them all to the encoder, its parameters receive the same.
+    """
+    with torch.no_grad():
+        # Rows have the same projection onto an arbitrary direction only if they are equal, up to rounding.
+        direction = torch.arange(1, rows.shape[-1] + 1, dtype=torch.float64, device=rows.device).sin()
+        projections = rows.flatten(0, -2).double() @ direction  # (M,)
+        distinct, index = torch.unique(projections, return_inverse=True)  # (D,), (M,)
+        representative = torch.empty_like(distinct, dtype=torch.long)
+        representative[index] = torch.arange(len(index), device=rows.device)
+    outputs: Tensor = head(rows.flatten(0, -2)[representative])  # (D, o)
+    return outputs[index].unflatten(0, rows.shape[:-1])
+
+
+def action_logits(attention: Tensor, cell_logits: Tensor) -> Tensor:
+    """Eq. 4 before the softmax: (…, 81) and (…, 81, |A|) → (…, |A|)."""
+    return (attention.unsqueeze(-2) @ cell_logits).squeeze(-2)
+
+
+class ADMLosses(NamedTuple):
+    """`total` is to be minimised; the others are its terms for each transition, for the record."""
+
+    total: Tensor  # ()
+    action: Tensor  # (…) L_action
+    cell: Tensor  # (…) Σ_ij L_cell
+    entropy: Tensor  # (…) −H(α)
+
+
+def adm_losses(
+    cell_logits: Tensor,
+    attention: Tensor,
+    actions: Tensor,
+    config: ADMConfig,
+    weights: Tensor | None = None,
+    mask: Tensor | None = None,
+) -> ADMLosses:
+    """Eq. 5 for (…, 81, |A|) logits, (…, 81) attention and (…) actions, averaged with (…) weights.
+
+    Transitions where `mask` is False carry no loss.
+    """
+    action = _cross_entropy(action_logits(attention, cell_logits), actions)
+    cell = _cross_entropy(cell_logits, actions.unsqueeze(-1).expand_as(attention)).sum(-1)
+    # 0·log 0 = 0, with a finite gradient there.
+    entropy = (attention * attention.clamp(min=torch.finfo(attention.dtype).tiny).log()).sum(-1)
+
+    # The cells' own losses teach them while attention is wrong; entropy keeps it from collapsing early.
+    losses = config.action_loss * action + config.cell_loss * cell
+    losses = losses + config.entropy_loss * config.entropy_weight * entropy  # (…)
+    weights = torch.ones_like(losses) if weights is None else weights
+    weights = weights if mask is None else weights * mask
+    total = (weights * losses).sum() / weights.sum().clamp(min=torch.finfo(losses.dtype).tiny)
+    return ADMLosses(total, action.detach(), cell.detach(), entropy.detach())
+
+
+def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    return -logits.log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+
+
+def propensity_weights(log_probs: Tensor, num_actions: int, clip: float) -> Tensor:
+    """(…) log π(a|s) of the actions taken → (…) weights (1/|A|)/π(a|s), at most `clip`, scaled to mean 1.
+
+    With them all actions are about as frequent in every state, so that the model cannot guess the action from
+    where things stand, only from what moved. Not in the paper; a clip of 0 turns it off.
+    """
+    if clip == 0:
+        return torch.ones_like(log_probs)
+    weights = (-log_probs).exp().div(num_actions).clamp(max=clip)
+    return weights / weights.mean()
+
+
+class RolloutPass(NamedTuple):
+    """What one forward pass over a rollout gives to the bonus (attention) and to the gradient step (all)."""
+
+    previous: Tensor  # (T, N, 81, 16) features of the frame each transition left
+    current: Tensor  # (T, N, 81, 16) of the frame it reached
+    attention: Tensor  # (T, N, 81) on the frame it reached
+    restart: Tensor  # (K, 81) on the first frame after each of the K episodes that ended
+
+
+def forward_rollout(
+    model: AttentiveDynamicsModel, frames: Tensor, final_index: Tensor, final_frames: Tensor
+) -> RolloutPass:
+    """Encodes each of the (T + 1, N, 160, 160, 3) frames once, though most belong to two transitions.
+
+    Transition (t, n) reaches frames[t + 1, n]. Where it ended an episode, final_index (K, 2) names it and it
+    reaches the true last frame, in final_frames (K, 160, 160, 3); frames[t + 1, n] opens the next episode.
+    """
+    features = model.encode(frames)  # (T + 1, N, 81, 16)
+    current = features[1:]
+    restart = features.new_zeros(0, NUM_CELLS)
+    if len(final_index):
+        t, n = final_index.unbind(1)
+        with torch.no_grad():
+            restart = model.attend(current[t, n])  # (K, 81)
+        current = current.index_put((t, n), model.encode(final_frames))
+    return RolloutPass(features[:-1], current, model.attend(current), restart)
+
+
+class Smoothed(NamedTuple):
+    """ᾱ on the frames the transitions reached, and what the next rollout starts from."""
+
+    attention: Tensor  # (T, N, 81)
+    carried: Tensor  # (N, 81)
+
+
+def smooth_attention(attention: Tensor, carried: Tensor, final_index: Tensor, restart: Tensor) -> Smoothed:
+    """ᾱ_t = (1 − ω) ᾱ_{t−1} + ω α_t with ω = max α_t, in each environment (section 3.2, footnote).
+
+    `carried` (N, 81) is ᾱ on the rollout's first frames: α itself at the very start. Where an episode ended
+    (`final_index` (K, 2)), ᾱ restarts as α on the first frame of the next (`restart` (K, 81)).
+    """
+    smoothed = torch.empty_like(attention)
+    for t, alpha in enumerate(attention):
+        smoothed[t] = carried.lerp(alpha, alpha.amax(-1, keepdim=True))
+        ended = final_index[:, 0] == t
+        carried = smoothed[t].index_put((final_index[ended, 1],), restart[ended])
+    return Smoothed(smoothed, carried)
+
+
+def locate(attention: Tensor) -> Tensor:
+    """(x, y) = (j, i) of the most attended cell: (…, 81) → (…, 2) int64."""
+    cell = attention.argmax(-1)
+    return torch.stack([cell % GRID, cell // GRID], -1)

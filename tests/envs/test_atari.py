@@ -1,0 +1,132 @@
+"""One Atari game: skipping, no-ops, stickiness, ends of episodes, and exact states in a fresh process."""
+
+import json
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coex.envs import ROMS, VIEW_SHAPES, GameConfig
+from coex.envs.atari import AtariGame
+from coex.errors import UsageError
+
+QUIET = GameConfig(max_noops=0)
+
+
+def make(game: str = "Freeway", config: GameConfig = QUIET, seed: int = 0) -> AtariGame:
+    made = AtariGame(game, config, np.random.SeedSequence(seed))
+    made.reset()
+    return made
+
+
+def play(game: AtariGame, steps: int, seed: int) -> list[tuple[float, bool, int]]:
+    """Reward, end and a fingerprint of the picture after each of `steps` random steps."""
+    generator = np.random.default_rng(seed)
+    views = {name: np.zeros(VIEW_SHAPES[name], np.uint8) for name in ("adm", "ram")}
+    trace = []
+    for action in generator.integers(len(game.action_names), size=steps):
+        reward, terminated, truncated = game.step(int(action))
+        if terminated or truncated:
+            game.reset()
+        game.paint(views, fresh=terminated or truncated)
+        trace.append((reward, terminated, zlib.crc32(views["adm"].tobytes() + views["ram"].tobytes())))
+    return trace
+
+
+def test_the_action_set_is_minimal() -> None:
+    assert make("Freeway").action_names == ["NOOP", "UP", "DOWN"]
+    assert len(make("MontezumaRevenge").action_names) == 18
+
+
+def test_a_step_is_four_frames_and_shows_the_brighter_of_the_last_two() -> None:
+    skipping, single = make(), make(config=GameConfig(frame_skip=1, max_noops=0))
+    reward = sum(single.step(1)[0] for _ in range(3))
+    third = single.rgb()
+    reward += single.step(1)[0]
+    assert skipping.step(1) == (reward, False, False)
+    np.testing.assert_array_equal(skipping.rgb(), np.maximum(third, single.rgb()))
+
+
+def test_noops_are_from_1_to_30_frames() -> None:
+    game = make(config=GameConfig())
+    frames = []
+    for _ in range(300):
+        game.reset()
+        frames.append(game._episode_frames)
+    assert (min(frames), max(frames)) == (1, 30)
+
+
+def test_an_episode_is_the_whole_game_not_a_life() -> None:
+    game, lives = make("MontezumaRevenge"), set()
+    for _ in range(3_000):
+        _, terminated, truncated = game.step(int(game.generator.integers(18)))
+        lives.add(game._ale.lives())
+        if terminated:
+            break
+    assert terminated
+    assert not truncated
+    assert len(lives) >= 5
+
+
+def test_long_episodes_are_truncated_not_terminated() -> None:
+    game = make(config=GameConfig(max_noops=0, max_episode_frames=42))
+    ends = [game.step(0)[1:] for _ in range(10)]
+    assert ends[-1] == (False, True)  # 40 frames: another four would be too many
+    assert not any(truncated for _, truncated in ends[:-1])
+
+
+def test_sticky_actions_repeat_the_last_one_as_often_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = make(config=GameConfig(sticky=0.25, max_noops=0))
+    taken: list[int] = []
+    act = game._act
+    monkeypatch.setattr(game, "_act", lambda action: (act(action), taken.append(game._last_action))[0])
+    for step in range(2_000):
+        game.step(1 + step % 2)
+    wanted = [1 + step % 2 for step in range(2_000) for _ in range(4)]
+    # The first frame of a step repeats the other action with chance 1/4; the second with 1/16, and so on.
+    late = [np.mean([taken[i] != wanted[i] for i in range(k, 8_000, 4)]) for k in range(4)]
+    np.testing.assert_allclose(late, [1 / 4, 1 / 16, 1 / 64, 1 / 256], atol=0.03)
+
+
+@pytest.mark.parametrize("setting", [{"sticky": 1.0}, {"frame_skip": 0}, {"max_noops": -1}, {"max_episode_frames": 3}])
+def test_impossible_settings_are_refused(setting: dict[str, float]) -> None:
+    with pytest.raises(UsageError):
+        GameConfig(**setting)  # type: ignore[arg-type]
+
+
+RESTORE = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from test_atari import load_state, make, play
+from coex.envs import GameConfig
+game = make(sys.argv[3], GameConfig(sticky=float(sys.argv[4])), seed=99)
+play(game, 10, seed=3)  # another history
+game.load_state_dict(load_state(sys.argv[2]))
+print(json.dumps(play(game, 300, seed=2)))
+"""
+
+
+def save_state(state: dict[str, object], path: Path) -> None:
+    rest = {key: value for key, value in state.items() if not isinstance(value, np.ndarray)}
+    np.savez(path, emulator=state["emulator"], screens=state["screens"], rest=json.dumps(rest))
+
+
+def load_state(path: str) -> dict[str, object]:
+    with np.load(path, allow_pickle=False) as saved:
+        return {"emulator": saved["emulator"], "screens": saved["screens"], **json.loads(str(saved["rest"]))}
+
+
+@pytest.mark.parametrize("sticky", [0.0, 0.25])
+@pytest.mark.parametrize("game", ROMS)
+def test_a_restored_game_goes_on_identically_in_a_fresh_process(game: str, sticky: float, tmp_path: Path) -> None:
+    original = make(game, GameConfig(sticky=sticky), seed=7)
+    play(original, 150, seed=1)
+    save_state(original.state_dict(), tmp_path / "state.npz")
+    expected = play(original, 300, seed=2)  # 1,200 frames, in most games across an episode's end
+    arguments = [str(Path(__file__).parent), str(tmp_path / "state.npz"), game, str(sticky)]
+    child = subprocess.run([sys.executable, "-c", RESTORE, *arguments], check=True, capture_output=True, text=True)
+    assert json.loads(child.stdout) == [list(step) for step in expected]
+    assert len({picture for _, _, picture in expected}) > 100

@@ -1,0 +1,117 @@
+"""Gymnasium environments behind the same interface."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from coex.envs import VIEW_SHAPES, GameConfig
+from coex.envs.gym import GymGame
+from coex.errors import UsageError
+
+PLAIN = GameConfig(frame_skip=1, max_noops=0)
+
+
+class Pictures(gymnasium.Env[np.ndarray, int]):
+    """Shows its step number as a shade; actions start at 1."""
+
+    metadata = {"render_modes": []}  # noqa: RUF012
+    observation_space = spaces.Box(0, 255, (64, 48, 3), np.uint8)
+    action_space = spaces.Discrete(2, start=1)
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        self.actions_taken: list[int] = []
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        self.steps = 0
+        return self._observe(), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        self.actions_taken.append(action)
+        return self._observe(), float(action), False, self.steps == 9, {}
+
+    def _observe(self) -> np.ndarray:
+        return np.full((64, 48, 3), self.steps % 256, np.uint8)
+
+
+class Blind(Pictures):
+    observation_space = spaces.Box(0.0, 1.0, (4,), np.float32)  # type: ignore[assignment]
+
+
+gymnasium.register("CoexPictures-v0", Pictures)
+gymnasium.register("CoexBlind-v0", Blind)
+
+
+def make(env_id: str, config: GameConfig = PLAIN) -> GymGame:
+    game = GymGame(env_id, config, np.random.SeedSequence(0))
+    game.reset()
+    return game
+
+
+def test_an_image_observation_is_the_picture() -> None:
+    game = make("CoexPictures-v0")
+    views = {name: np.zeros(VIEW_SHAPES[name], np.uint8) for name in ("policy", "adm", "context", "small")}
+    game.paint(views, fresh=True)
+    for _ in range(3):
+        assert game.step(1)[0] == 2.0  # its actions are 1 and 2, ours 0 and 1
+        game.paint(views, fresh=False)
+    assert views["policy"][5, 5].tolist() == [0, 1, 2, 3]
+    assert (views["adm"] == 3).all()
+    assert (views["context"] == 3).all()
+    assert (views["small"] == 3).all()
+
+
+def test_minigrid_is_rendered_without_the_lit_field_of_view() -> None:
+    game = make("MiniGrid-Empty-5x5-v0")
+    env = game._env.unwrapped
+    env.highlight = False  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(game.rgb(), game._env.render())
+    assert game.rgb().shape == (160, 160, 3)
+    assert game.action_names[:3] == ["LEFT", "RIGHT", "FORWARD"]
+
+
+def test_other_environments_are_rendered() -> None:
+    game = make("FrozenLake-v1")
+    assert game.rgb().ndim == 3
+    assert game.rgb().shape[2] == 3
+
+
+def test_time_limits_are_truncations() -> None:
+    theirs = make("CoexPictures-v0")
+    assert [theirs.step(0)[1:] for _ in range(9)][-1] == (False, True)
+    ours = make("CoexPictures-v0", GameConfig(frame_skip=1, max_noops=0, max_episode_frames=5))
+    assert [ours.step(0)[1:] for _ in range(5)][-2:] == [(False, False), (False, True)]
+
+
+def test_sticky_actions_apply_to_its_steps() -> None:
+    game = make("CoexPictures-v0", GameConfig(frame_skip=1, max_noops=0, sticky=0.5))
+    wanted = [step % 2 for step in range(2_000)]
+    for action in wanted:
+        game.step(action)
+    taken = game._env.unwrapped.actions_taken  # type: ignore[attr-defined]
+    # Where the wanted action alternates, a repeated one is wrong every other time.
+    assert np.mean([t != w + 1 for t, w in zip(taken, wanted, strict=True)]) == pytest.approx(1 / 3, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "message"),
+    [
+        ("Pendulum-v1", "only discrete ones"),
+        ("CoexBlind-v0", "no RGB picture"),
+        ("MiniGrid-DorKey-6x6-v0", "did you mean gym:MiniGrid-DoorKey-6x6-v0"),
+        ("NoSuchThing-v0", "not a registered"),
+        ("no_such_package:Thing-v0", "no_such_package"),
+    ],
+)
+def test_what_cannot_be_used_is_said(env_id: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        make(env_id)
+    assert "\n" not in str(caught.value)
+
+
+def test_frame_skip_and_noops_are_refused() -> None:
+    with pytest.raises(UsageError, match="for Atari"):
+        make("CoexPictures-v0", GameConfig())

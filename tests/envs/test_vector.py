@@ -1,0 +1,157 @@
+"""Many environments: the same whatever the workers, exact states, and clean deaths."""
+
+import multiprocessing
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from coex.envs import GameConfig, VectorEnv
+from coex.errors import CoexError, UsageError
+
+
+def make(game: str = "Freeway", *, num_envs: int = 3, num_workers: int = 2, views: tuple[str, ...] = ("policy",),
+         config: GameConfig | None = None, seed: int = 0) -> VectorEnv:  # fmt: skip
+    config = config or GameConfig()
+    return VectorEnv(
+        game, config, num_envs=num_envs, num_workers=num_workers, views=views, seed=np.random.SeedSequence(seed)
+    )
+
+
+def play(env: VectorEnv, steps: int, seed: int = 0) -> list[tuple[np.ndarray, ...]]:
+    generator = np.random.default_rng(seed)
+    trace = []
+    for _ in range(steps):
+        answers = env.step(generator.integers(env.num_actions, size=env.num_envs))
+        trace.append(tuple(part.copy() for part in (*answers, *env.views.values())))
+    return trace
+
+
+def assert_same(first: list[tuple[np.ndarray, ...]], second: list[tuple[np.ndarray, ...]]) -> None:
+    for ours, theirs in zip(first, second, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_the_number_of_workers_does_not_matter() -> None:
+    with make(num_workers=1, views=("policy", "ram")) as one, make(num_workers=3, views=("policy", "ram")) as three:
+        one.reset()
+        three.reset()
+        assert_same(play(one, 60), play(three, 60))
+
+
+def test_environments_differ_from_each_other_and_seeds_from_each_other() -> None:
+    config = GameConfig(sticky=0.25)
+    with make(views=("ram",), config=config) as env, make(views=("ram",), config=config, seed=1) as other:
+        env.reset()
+        other.reset()
+        rams = np.concatenate([env.views["ram"], other.views["ram"]])
+        assert len({ram.tobytes() for ram in rams}) > 3
+
+
+def test_only_the_views_asked_for_exist() -> None:
+    with make(views=("small", "context")) as env:
+        assert list(env.views) == ["small", "context"]
+        assert env.views["context"].shape == (3, 84, 84, 3)
+
+
+def test_an_episodes_true_last_picture_is_kept() -> None:
+    config = GameConfig(max_noops=0, max_episode_frames=40)
+    with make("Seaquest", views=("policy", "ram"), config=config) as env:
+        env.reset()
+        first = env.views["policy"].copy()
+        play(env, 9)
+        before = env.views["policy"].copy()
+        _, terminated, truncated = env.step(np.zeros(3, np.int64))
+        assert truncated.all()
+        assert not terminated.any()
+        np.testing.assert_array_equal(env.views["policy"], first)  # already the next episode
+        np.testing.assert_array_equal(env.final_views["policy"][..., :3], before[..., 1:])
+
+
+@pytest.mark.parametrize("sticky", [0.0, 0.25])
+def test_a_restored_vector_goes_on_identically_with_other_workers(sticky: float) -> None:
+    config = GameConfig(sticky=sticky)
+    views = ("policy", "adm", "ram")
+    with make("Qbert", views=views, config=config) as original:
+        original.reset()
+        play(original, 100)
+        state = original.state_dict()
+        expected = play(original, 150, seed=1)
+    with make("Qbert", num_workers=1, views=views, config=config, seed=5) as restored:
+        restored.reset()
+        assert restored.load_state_dict(state) == [True] * 3
+        np.testing.assert_array_equal(restored.views["policy"], state["views"]["policy"])
+        assert_same(play(restored, 150, seed=1), expected)
+
+
+def test_gymnasium_environments_restart_and_say_so() -> None:
+    config = GameConfig(frame_skip=1, max_noops=0)
+    with make("gym:MiniGrid-Empty-5x5-v0", config=config) as env:
+        env.reset()
+        play(env, 5)
+        assert env.load_state_dict(env.state_dict()) == [False] * 3
+        assert (env.views["policy"][..., :3] == 0).all()
+
+
+def test_a_state_of_another_size_is_refused() -> None:
+    with make(num_envs=2) as two, make(num_envs=3) as three:
+        two.reset()
+        with pytest.raises(UsageError, match="holds 2 environments, not 3"):
+            three.load_state_dict(two.state_dict())
+
+
+def test_bad_views_are_refused() -> None:
+    with pytest.raises(UsageError, match="unknown view 'sound'"):
+        make(views=("sound",))
+    with pytest.raises(UsageError, match="has no RAM"):
+        make("gym:CartPole-v1", views=("ram",))
+
+
+def test_a_bad_environment_is_said_as_such_by_the_worker() -> None:
+    with pytest.raises(UsageError, match="only discrete ones"):
+        make("gym:Pendulum-v1", config=GameConfig(frame_skip=1, max_noops=0))
+    assert not multiprocessing.active_children()
+
+
+def test_a_worker_that_dies_is_said_and_leaves_no_orphans() -> None:
+    env = make()
+    env.reset()
+    os.kill(env._workers[0][0].pid, signal.SIGKILL)
+    with pytest.raises(CoexError, match="ended by signal 9"):
+        for _ in range(100):
+            env.step(np.zeros(3, np.int64))
+    env.close()
+    env.close()
+    assert not multiprocessing.active_children()
+
+
+def _abandon(connection: multiprocessing.connection.Connection) -> None:
+    env = make()
+    env.reset()
+    connection.send([process.pid for process, _ in env._workers])
+    time.sleep(60)
+
+
+def test_workers_end_with_the_main_process() -> None:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    parent = context.Process(target=_abandon, args=(theirs,))
+    parent.start()
+    pids = ours.recv()
+    parent.kill()
+    parent.join()
+    deadline = time.monotonic() + 20
+    while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(_alive(pid) for pid in pids)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

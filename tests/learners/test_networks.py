@@ -1,0 +1,71 @@
+"""The network's shapes and first policy, and how it acts."""
+
+import math
+
+import pytest
+import torch
+
+from coex.learners.networks import ActorCritic, SamplingPolicy
+
+
+def observations(count: int) -> torch.Tensor:
+    return torch.randint(0, 256, (count, 84, 84, 4), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+
+
+def test_it_is_the_papers_network() -> None:
+    network = ActorCritic(18)
+    logits, values = network(observations(3))
+    assert logits.shape == (3, 18)
+    assert values.shape == (3,)
+    sizes = {name: tuple(parameter.shape) for name, parameter in network.named_parameters() if "weight" in name}
+    assert list(sizes.values()) == [(32, 4, 8, 8), (64, 32, 4, 4), (64, 64, 3, 3), (512, 3136), (18, 512), (1, 512)]
+
+
+def test_the_first_policy_is_nearly_uniform() -> None:
+    torch.manual_seed(0)
+    logits, _ = ActorCritic(18)(observations(4))
+    entropy = torch.distributions.Categorical(logits=logits).entropy()
+    assert entropy.min() > math.log(18) - 0.01
+
+
+def test_it_agrees_with_stable_baselines3s_network_given_its_weights() -> None:
+    import gymnasium
+    import numpy as np
+    from stable_baselines3.common.torch_layers import NatureCNN
+
+    network = ActorCritic(6)
+    peer = NatureCNN(gymnasium.spaces.Box(0, 255, (4, 84, 84), np.uint8), features_dim=512)
+    ours, theirs = network.trunk.state_dict(), peer.state_dict()
+    peer.load_state_dict(dict(zip(theirs, ours.values(), strict=True)))
+    frames = observations(5)
+    features = peer(frames.permute(0, 3, 1, 2).float() / 255)
+    torch.testing.assert_close(network.policy(features), network(frames)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_actions_are_drawn_from_the_policy() -> None:
+    torch.manual_seed(0)
+    network = ActorCritic(4)
+    with torch.no_grad():
+        network.policy.bias.copy_(torch.tensor([0.0, 1.0, 2.0, -1.0]))
+    policy = SamplingPolicy(network, torch.Generator().manual_seed(1))
+    frames = observations(1).expand(4_000, -1, -1, -1)
+    expected = network(frames[:1])[0].softmax(-1)[0]
+    actions, log_probs, values = policy.act(frames)
+    shares = torch.bincount(actions, minlength=4) / 4_000
+    torch.testing.assert_close(shares, expected, atol=0.03, rtol=0)
+    torch.testing.assert_close(log_probs.exp(), expected[actions], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(values[:2], policy.value(frames[:2]), rtol=1e-4, atol=1e-5)
+
+
+def test_the_same_generator_draws_the_same_actions() -> None:
+    network, frames = ActorCritic(4), observations(50)
+    draws = [SamplingPolicy(network, torch.Generator().manual_seed(3)).act(frames)[0].tolist() for _ in range(2)]
+    assert draws[0] == draws[1]
+
+
+@pytest.mark.parametrize("count", [1, 16])
+def test_pixels_are_not_changed(count: int) -> None:
+    frames = observations(count)
+    before = frames.clone()
+    ActorCritic(4)(frames)
+    assert torch.equal(frames, before)

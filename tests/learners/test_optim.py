@@ -1,0 +1,57 @@
+"""The optimiser against Stable-Baselines3's, and the guard around its step."""
+
+import pytest
+import torch
+from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
+from torch import nn
+
+from coex.learners.optim import NonFiniteError, RMSPropTF, guarded_step, linear_decay
+
+
+def train(optimizer_class: type, network: nn.Module, **options: float) -> list[torch.Tensor]:
+    optimizer = optimizer_class(network.parameters(), lr=7e-4, alpha=0.99, eps=1e-5)
+    generator = torch.Generator().manual_seed(0)
+    for step in range(50):
+        optimizer.param_groups[0]["lr"] = linear_decay(7e-4, step, 100)
+        loss = network(torch.randn((8, 5), generator=generator)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return [parameter.detach().clone() for parameter in network.parameters()]
+
+
+def test_it_takes_the_steps_of_tensorflows_rmsprop() -> None:
+    networks = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        networks.append(nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3)))
+    ours, theirs = train(RMSPropTF, networks[0]), train(RMSpropTFLike, networks[1])
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-7)
+
+
+def test_its_first_step_by_hand() -> None:
+    parameter = nn.Parameter(torch.tensor([1.0]))
+    optimizer = RMSPropTF([parameter], lr=0.1, alpha=0.9, eps=0.25)
+    parameter.grad = torch.tensor([2.0])
+    optimizer.step()  # mean square 0.9·1 + 0.1·4 = 1.3; 1 − 0.1·2/√(1.3 + 0.25)
+    assert parameter.item() == pytest.approx(1 - 0.2 / 1.55**0.5)
+
+
+def test_the_gradients_norm_is_clipped() -> None:
+    parameter = nn.Parameter(torch.zeros(2))
+    norm = guarded_step(torch.optim.SGD([parameter], lr=1.0), (parameter * torch.tensor([3.0, 4.0])).sum(), [parameter], 0.5)
+    assert norm == pytest.approx(5.0)
+    torch.testing.assert_close(parameter.detach(), torch.tensor([-0.3, -0.4]), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("poison", [float("nan"), float("inf")])
+def test_a_step_that_is_not_finite_touches_nothing(poison: float) -> None:
+    parameter = nn.Parameter(torch.ones(2))
+    with pytest.raises(NonFiniteError):
+        guarded_step(torch.optim.SGD([parameter], lr=1.0), (parameter * poison).sum(), [parameter], 0.5)
+    assert parameter.tolist() == [1.0, 1.0]
+
+
+def test_the_decay_is_linear_and_stops_at_zero() -> None:
+    assert [linear_decay(8.0, step, 4) for step in (0, 1, 4, 5)] == [8.0, 6.0, 0.0, 0.0]

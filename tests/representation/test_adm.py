@@ -1,0 +1,358 @@
+"""The attentive dynamics model against a plain NumPy reading of the paper's Eqs. 2 to 5."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from coex.representation import adm
+from coex.representation.adm import (
+    ADMConfig,
+    AttentiveDynamicsModel,
+    action_logits,
+    adm_losses,
+    forward_rollout,
+    locate,
+    propensity_weights,
+    smooth_attention,
+)
+
+NO_FINALS = torch.zeros(0, 2, dtype=torch.long), torch.zeros(0, 160, 160, 3, dtype=torch.uint8)
+
+
+def random_frames(*shape: int, seed: int = 0) -> Tensor:
+    """Frames made of few random tiles, so that some cells are equal, as on a real screen."""
+    generator = torch.Generator().manual_seed(seed)
+    tiles = torch.randint(0, 256, (3, 16, 16, 3), dtype=torch.uint8, generator=generator)
+    layout = torch.randint(0, 3, (*shape, 10, 10), generator=generator)
+    return tiles[layout].transpose(-4, -3).reshape(*shape, 160, 160, 3)
+
+
+def make_model(num_actions: int = 4, config: ADMConfig = ADMConfig()) -> AttentiveDynamicsModel:
+    torch.manual_seed(0)
+    model = AttentiveDynamicsModel(num_actions, config)
+    for head in (model.cell_head, model.attention_head):
+        nn.init.normal_(head[-1].weight)  # far from uniform, so that mistakes show
+    return model
+
+
+def numpy_mlp(head: nn.Sequential, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    for layer in head:
+        if isinstance(layer, nn.Linear):
+            x = layer.weight.detach().double().numpy() @ x + layer.bias.detach().double().numpy()
+        else:
+            x = np.maximum(x, 0)
+    return x
+
+
+def numpy_sparsemax(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    low, high = z.min() - 1, z.max()
+    for _ in range(200):  # the threshold by bisection
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.maximum(z - middle, 0).sum() > 1 else (low, middle)
+    return np.maximum(z - low, 0)
+
+
+def numpy_nll(logits: NDArray[np.float64], action: int) -> float:
+    return float(np.log(np.exp(logits - logits[action]).sum()))
+
+
+class TestModel:
+    def test_shapes_follow_the_leading_dimensions(self) -> None:
+        model = make_model(num_actions=6)
+        features = model.encode(random_frames(2, 3))
+        assert features.shape == (2, 3, 81, 16)
+        assert model.attend(features).shape == (2, 3, 81)
+        assert model.cell_logits(features, features).shape == (2, 3, 81, 6)
+
+    def test_encoder_sees_standardised_pixels(self) -> None:
+        model, frames = make_model(), random_frames(2)
+        pixels = (frames.permute(0, 3, 1, 2).float() - 60) / 50
+        expected = model.encoder(pixels).permute(0, 2, 3, 1).flatten(1, 2)
+        torch.testing.assert_close(model.encode(frames), expected, atol=1e-4, rtol=1e-4)
+
+    def test_a_cell_sees_its_own_32_pixels_only(self) -> None:
+        model, frames = make_model(), random_frames(1)
+        changed = frames.clone()
+        changed[0, 16 * 3 + 31, 16 * 5] += 100  # the bottom left pixel of what cell (3, 5) sees
+        differs = (model.encode(frames) != model.encode(changed)).any(-1).view(9, 9)
+        assert differs.nonzero().tolist() == [[3, 4], [3, 5], [4, 4], [4, 5]]
+
+    def test_attention_is_a_distribution_of_the_chosen_kind(self) -> None:
+        features = make_model().encode(random_frames(3))
+        sparse = make_model(config=ADMConfig(attention="sparsemax")).attend(features)
+        soft = make_model(config=ADMConfig(attention="softmax")).attend(features)
+        torch.testing.assert_close(sparse.sum(-1), torch.ones(3))
+        torch.testing.assert_close(soft.sum(-1), torch.ones(3))
+        assert (sparse == 0).any()
+        assert (soft > 0).all()
+
+    def test_gradients_are_those_of_heads_run_on_every_cell(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def gradients() -> list[Tensor]:
+            model = make_model()
+            frames = random_frames(3, 2).index_fill(0, torch.tensor([2]), 7)
+            frames = torch.cat([frames, frames[-1:]])  # and many cells that do not change
+            rollout = forward_rollout(model, frames, *NO_FINALS)
+            logits = model.cell_logits(rollout.previous, rollout.current)
+            adm_losses(
+                logits, rollout.attention, torch.tensor([[0, 1], [2, 3], [1, 1]]), ADMConfig()
+            ).total.backward()
+            return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+
+        shared = gradients()
+        monkeypatch.setattr(adm, "_on_distinct_rows", lambda head, rows: head(rows))
+        for actual, expected in zip(shared, gradients(), strict=True):
+            torch.testing.assert_close(actual, expected, atol=1e-3, rtol=1e-3)
+
+
+class TestLosses:
+    def test_equations_2_to_5_in_numpy(self) -> None:
+        config = ADMConfig(entropy_weight=0.5)
+        model = make_model(4, config)
+        previous, current = model.encode(random_frames(2, 3)).detach()
+        actions = torch.tensor([0, 3, 1])
+        attention = model.attend(current)
+        losses = adm_losses(model.cell_logits(previous, current), attention, actions, config)
+
+        totals = []
+        for b in range(3):
+            before, after = previous[b].double().numpy(), current[b].double().numpy()
+            e = np.stack(
+                [
+                    numpy_mlp(model.cell_head, np.concatenate([after[c] - before[c], after[c]]))
+                    for c in range(81)
+                ]
+            )
+            alpha = numpy_sparsemax(
+                np.concatenate([numpy_mlp(model.attention_head, after[c]) for c in range(81)])
+            )
+            action = numpy_nll(alpha @ e, int(actions[b]))
+            cell = sum(numpy_nll(e[c], int(actions[b])) for c in range(81))
+            negative_entropy = sum(p * np.log(p) for p in alpha if p > 0)
+            totals.append(action + cell + 0.5 * negative_entropy)
+            np.testing.assert_allclose(attention[b].detach(), alpha, atol=1e-4)
+            np.testing.assert_allclose(losses.action[b], action, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(losses.cell[b], cell, rtol=1e-4)
+            np.testing.assert_allclose(losses.entropy[b], negative_entropy, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(losses.total.item(), np.mean(totals), rtol=1e-4)
+
+    def test_knowing_nothing(self) -> None:
+        losses = adm_losses(
+            torch.zeros(2, 81, 18), torch.full((2, 81), 1 / 81), torch.tensor([4, 7]), ADMConfig()
+        )
+        torch.testing.assert_close(losses.action, torch.full((2,), math.log(18)))
+        torch.testing.assert_close(losses.cell, torch.full((2,), 81 * math.log(18)))
+        torch.testing.assert_close(losses.entropy, torch.full((2,), -math.log(81)))
+
+    def test_attention_on_one_cell_has_no_entropy_and_a_finite_gradient(self) -> None:
+        attention = torch.zeros(1, 81).index_fill(1, torch.tensor([5]), 1.0).requires_grad_()
+        losses = adm_losses(torch.randn(1, 81, 4), attention, torch.tensor([2]), ADMConfig())
+        assert losses.entropy.item() == 0
+        losses.total.backward()
+        assert attention.grad is not None
+        assert attention.grad.isfinite().all()
+
+    def test_action_logits_are_the_attended_cells(self) -> None:
+        attention = torch.zeros(1, 81)
+        attention[0, 3], attention[0, 80] = 0.25, 0.75
+        logits = torch.randn(1, 81, 4)
+        torch.testing.assert_close(
+            action_logits(attention, logits), 0.25 * logits[:, 3] + 0.75 * logits[:, 80]
+        )
+
+    @pytest.mark.parametrize(
+        ("config", "terms"),
+        [
+            (ADMConfig(cell_loss=False, entropy_loss=False), (1, 0, 0)),
+            (ADMConfig(entropy_loss=False), (1, 1, 0)),
+            (ADMConfig(cell_loss=False), (1, 0, 0.001)),
+            (ADMConfig(), (1, 1, 0.001)),
+        ],
+    )
+    def test_ablations_leave_terms_out(self, config: ADMConfig, terms: tuple[float, ...]) -> None:
+        losses = adm_losses(torch.randn(5, 81, 4), torch.rand(5, 81), torch.randint(4, (5,)), config)
+        expected = terms[0] * losses.action + terms[1] * losses.cell + terms[2] * losses.entropy
+        torch.testing.assert_close(losses.total, expected.mean())
+
+    def test_masked_transitions_do_not_count(self) -> None:
+        logits, attention, actions = torch.randn(4, 81, 3), torch.rand(4, 81), torch.tensor([0, 1, 2, 0])
+        mask = torch.tensor([True, False, True, True])
+        masked = adm_losses(logits, attention, actions, ADMConfig(), mask=mask).total
+        left_out = adm_losses(logits[mask], attention[mask], actions[mask], ADMConfig()).total
+        torch.testing.assert_close(masked, left_out)
+        assert adm_losses(logits, attention, actions, ADMConfig(), mask=torch.zeros(4).bool()).total == 0
+
+    def test_a_weight_of_two_counts_twice(self) -> None:
+        logits, attention, actions = torch.randn(2, 81, 3), torch.rand(2, 81), torch.tensor([0, 1])
+        weighted = adm_losses(logits, attention, actions, ADMConfig(), weights=torch.tensor([1.0, 2.0])).total
+        twice = torch.tensor([0, 1, 1])
+        repeated = adm_losses(logits[twice], attention[twice], actions[twice], ADMConfig()).total
+        torch.testing.assert_close(weighted, repeated)
+
+
+class TestPropensityWeights:
+    def test_known_answer(self) -> None:
+        # (1/4)/π = 0.5, 1 and 25, of which the last is cut to 5.5: their mean is 7/3.
+        weights = propensity_weights(torch.tensor([0.5, 0.25, 0.01]).log(), num_actions=4, clip=5.5)
+        torch.testing.assert_close(weights, torch.tensor([0.5, 1.0, 5.5]) * 3 / 7)
+
+    def test_uniform_policy_and_zero_clip_change_nothing(self) -> None:
+        assert propensity_weights(torch.full((5, 2), -math.log(18)), 18, 5.0).allclose(torch.ones(5, 2))
+        assert propensity_weights(torch.randn(5, 2), 18, 0.0).equal(torch.ones(5, 2))
+
+
+class TestRollout:
+    def test_pairs_are_consecutive_frames_or_end_in_the_final_frame(self) -> None:
+        model, frames, final = make_model(), random_frames(4, 2), random_frames(1, seed=9)
+        rollout = forward_rollout(model, frames, torch.tensor([[1, 0]]), final)
+        reached = frames[1:].clone()
+        reached[1, 0] = final[0]
+        close = {"atol": 1e-4, "rtol": 1e-4}
+        torch.testing.assert_close(rollout.previous, model.encode(frames[:-1]), **close)
+        torch.testing.assert_close(rollout.current, model.encode(reached), **close)
+        torch.testing.assert_close(rollout.attention, model.attend(model.encode(reached)), **close)
+        torch.testing.assert_close(rollout.restart, model.attend(model.encode(frames[2, :1])), **close)
+        assert rollout.attention.requires_grad
+        assert not rollout.restart.requires_grad
+
+    def test_each_frame_is_encoded_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        model, encoded = make_model(), 0
+        encode: Callable[[Tensor], Tensor] = model.encode
+
+        def count(frames: Tensor) -> Tensor:
+            nonlocal encoded
+            encoded += frames.flatten(0, -4).shape[0]
+            return encode(frames)
+
+        monkeypatch.setattr(model, "encode", count)
+        forward_rollout(model, random_frames(4, 2), torch.tensor([[1, 0]]), random_frames(1))
+        assert encoded == 4 * 2 + 1
+
+
+class TestSmoothing:
+    def literal(
+        self,
+        attention: NDArray[np.float32],
+        first: NDArray[np.float32],
+        restart: dict[tuple[int, int], NDArray[np.float32]],
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        smoothed, mean = np.zeros_like(attention), first.copy()
+        for t in range(attention.shape[0]):
+            for n in range(attention.shape[1]):
+                weight = attention[t, n].max()
+                mean[n] = (1 - weight) * mean[n] + weight * attention[t, n]
+                smoothed[t, n] = mean[n]
+                if (t, n) in restart:
+                    mean[n] = restart[t, n]
+        return smoothed, mean
+
+    def test_agrees_with_a_plain_loop_and_carries_over(self) -> None:
+        rng = np.random.default_rng(0)
+        attention = rng.dirichlet(np.full(81, 0.02), (7, 3)).astype(np.float32)
+        first = rng.dirichlet(np.full(81, 0.02), 3).astype(np.float32)
+        restart = rng.dirichlet(np.full(81, 0.02), 3).astype(np.float32)
+        ends = [(1, 0), (3, 2), (4, 0)]
+        expected, expected_carried = self.literal(attention, first, dict(zip(ends, restart, strict=True)))
+
+        inputs = (
+            torch.from_numpy(attention),
+            torch.from_numpy(first),
+            torch.tensor(ends),
+            torch.from_numpy(restart),
+        )
+        smoothed, carried = smooth_attention(*inputs)
+        np.testing.assert_allclose(smoothed, expected, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(carried, expected_carried, rtol=1e-5, atol=1e-7)
+
+        head = smooth_attention(inputs[0][:2], inputs[1], inputs[2][:1], inputs[3][:1])
+        tail = smooth_attention(
+            inputs[0][2:], head.carried, inputs[2][1:] - torch.tensor([2, 0]), inputs[3][1:]
+        )
+        assert torch.cat([head.attention, tail.attention]).equal(smoothed)
+        assert tail.carried.equal(carried)
+
+    def test_certain_attention_forgets_the_past(self) -> None:
+        certain, vague = torch.eye(81)[[7]], torch.full((1, 81), 1 / 81)
+        smoothed = smooth_attention(certain[None], vague, NO_FINALS[0], torch.zeros(0, 81))
+        assert smoothed.attention[0].equal(certain)
+        assert smoothed.carried.equal(certain)
+
+    def test_inputs_are_left_alone(self) -> None:
+        attention, carried = torch.rand(3, 2, 81), torch.rand(2, 81)
+        before = attention.clone(), carried.clone()
+        smooth_attention(attention, carried, torch.tensor([[0, 1]]), torch.rand(1, 81))
+        assert attention.equal(before[0])
+        assert carried.equal(before[1])
+
+
+def test_location_is_column_then_row() -> None:
+    assert locate(torch.eye(81)[[0, 8, 9 * 2 + 5, 80]]).tolist() == [[0, 0], [8, 0], [5, 2], [8, 8]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"attention": "hardmax"}, "attention must be"),
+        ({"action_loss": False, "cell_loss": False}, "nothing would be learned"),
+        ({"entropy_weight": -1.0}, "entropy_weight must be at least 0"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive"),
+        ({"learning_rate": math.nan}, "learning_rate must be positive"),
+        ({"propensity_clip": -0.1}, "propensity_clip must be at least 0"),
+        ({"pixel_std": 0.0}, "pixel_std must be positive"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as error:
+        ADMConfig(**settings)  # type: ignore[arg-type]
+    assert "\n" not in str(error.value)
+
+
+class SquareWorld:
+    """Two squares on a patterned floor: the action moves the first, chance moves the second."""
+
+    MOVES = np.array([(0, 0), (0, -8), (0, 8), (-8, 0), (8, 0)])
+
+    def __init__(self, num_envs: int, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.floor = np.kron(self.rng.integers(0, 90, (20, 20, 3)), np.ones((8, 8, 1))).astype(np.uint8)
+        self.corners = self.rng.integers(0, 144, (2, num_envs, 2))  # (y, x)
+
+    def frames(self) -> NDArray[np.uint8]:
+        frames = np.repeat(self.floor[None], self.corners.shape[1], 0)
+        for corners, colour in zip(self.corners, [(250, 220, 60), (60, 220, 250)], strict=True):
+            for frame, (y, x) in zip(frames, corners, strict=True):
+                frame[y : y + 16, x : x + 16] = colour
+        return frames
+
+    def rollout(self, steps: int) -> tuple[Tensor, Tensor, NDArray[np.float64]]:
+        """Frames (T + 1, N, …), actions (T, N) and the true location (T, N, 2) in cells."""
+        frames, actions, locations = [self.frames()], [], []
+        for _ in range(steps):
+            moves = self.rng.integers(0, 5, self.corners.shape[:2])
+            self.corners = np.clip(self.corners + self.MOVES[moves], 0, 144)
+            frames.append(self.frames())
+            actions.append(moves[0])
+            locations.append((self.corners[0, :, ::-1] + 8) * 9 / 160)
+        return torch.from_numpy(np.stack(frames)), torch.from_numpy(np.stack(actions)), np.stack(locations)
+
+
+def test_finds_the_square_it_controls() -> None:
+    torch.manual_seed(0)
+    world, model = SquareWorld(num_envs=16, seed=0), AttentiveDynamicsModel(num_actions=5)
+    optimizer = torch.optim.Adam(model.parameters(), lr=model.config.learning_rate)
+    distances = []
+    for _ in range(60):
+        frames, actions, truth = world.rollout(steps=5)
+        rollout = forward_rollout(model, frames, *NO_FINALS)
+        logits = model.cell_logits(rollout.previous, rollout.current)
+        optimizer.zero_grad()
+        adm_losses(logits, rollout.attention, actions, model.config).total.backward()
+        optimizer.step()
+        predicted = locate(rollout.attention).numpy() + 0.5
+        distances.append(np.linalg.norm(predicted - truth, axis=-1).mean())
+    assert np.mean(distances[:5]) > 2
+    assert np.mean(distances[-5:]) < 0.7  # cells are 1 wide, and the square may stand between two

@@ -1,0 +1,119 @@
+"""The command, as a user types it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from coex.cli import main
+from coex.rundir import read_metrics
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("train pacmann", "closest:"),
+        ("train", "which game?"),
+        ("train hero --method a2d", "closest: a2c"),
+        ("train hero --steps 0", "--steps takes a whole number of at least 1, not 0"),
+        ("train hero --steps many", "total_steps takes a whole number, not 'many'"),
+        ("train hero --envs -1", "--envs takes a whole number of at least 1, not -1"),
+        ("train hero --workers -1", "--workers takes"),
+        ("train hero --seed -1", "--seed takes"),
+        ("train hero --sticky 1.5", "sticky must be at least 0 and below 1, not 1.5"),
+        ("train hero --set nosuch=1", "there is no setting 'nosuch'"),
+        ("train hero --set learner.gamma=high", "learner.gamma takes a number"),
+        ("train hero --device cuda", "use --device cpu"),
+        ("train hero --device toaster", "--device takes cpu"),
+        ("train hero --config none.json", "cannot read none.json"),
+        ("train gym:Pendulum-v1", "only discrete ones"),
+        ("train gym:NoSuchThing-v0", "not a registered"),
+        ("train hero --wandb x --steps 80 --envs 2 --quiet", "pip install 'coex[wandb]'"),
+        ("trian hero", "invalid choice"),
+        ("train hero --nosuch", "unrecognized arguments"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(
+    arguments: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    assert main(arguments.split()) == 2
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert line.startswith("coex: ")
+    assert message in line
+    assert not list(tmp_path.rglob("config.json"))
+
+
+def test_lists_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["games"]) == 0
+    assert "MontezumaRevenge" in capsys.readouterr().out
+    assert main(["methods"]) == 0
+    assert "a2c" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as done:
+        main(["--version"])
+    assert done.value.code == 0
+    assert capsys.readouterr().out.startswith("coex 0.")
+
+
+def test_help_does_not_wait_for_torch() -> None:
+    code = "import sys; from coex.cli import main\ntry: main(['train', '--help'])\nexcept SystemExit: pass\n"
+    check = "assert not {'torch', 'cv2', 'gymnasium'} & set(sys.modules), 'slow imports'"
+    subprocess.run([sys.executable, "-c", code + check], check=True, capture_output=True)
+
+
+def test_a_second_run_in_the_same_directory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["train", "freeway", "--steps", "160", "--envs", "2", "--quiet", "--out", str(tmp_path / "run")]
+    assert main(arguments) == 0
+    assert capsys.readouterr().err == ""
+    summary = (tmp_path / "run" / "summary.json").read_bytes()
+    assert main(arguments) == 2
+    assert "already holds a run" in capsys.readouterr().err
+    assert (tmp_path / "run" / "summary.json").read_bytes() == summary
+
+
+def test_a_run_can_be_repeated_from_its_configuration(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert main(f"train freeway --steps 400 --envs 3 --seed 4 --sticky 0.25 --quiet --out {first}".split()) == 0
+    assert main(f"train --config {first}/config.json --quiet --out {second}".split()) == 0
+    assert (first / "config.json").read_text() == (second / "config.json").read_text()
+    assert (first / "episodes.csv").read_text() == (second / "episodes.csv").read_text()
+    assert read_metrics(first)[-1]["policy_loss"] == read_metrics(second)[-1]["policy_loss"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_run_with_its_files_complete(number: int, code: int, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "coex.cli", "train", "freeway", "--steps", "1e7", "--envs", "2", "--out", str(run)]
+    process = subprocess.Popen([*command, "--set", "log_every_steps=100"], stderr=subprocess.PIPE, text=True)
+    while not (run / "metrics.jsonl").exists() or not (run / "metrics.jsonl").stat().st_size:
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == code, errors
+    assert "Traceback" not in errors
+    assert "stopped after" in errors
+    assert (run / "summary.json").exists()
+    assert all("step" in point for point in read_metrics(run))
+
+
+def test_a_dead_worker_stops_the_run_with_its_cause(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "coex.cli", "train", "freeway", "--steps", "1e7", "--envs", "4", "--out", str(run)]
+    process = subprocess.Popen([*command, "--workers", "2"], stderr=subprocess.PIPE, text=True)
+    while not (run / "config.json").exists():
+        assert process.poll() is None
+        time.sleep(0.1)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    workers = [int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    os.kill(workers[0], signal.SIGKILL)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "ended by signal 9" in errors
+    assert "Traceback" not in errors
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)

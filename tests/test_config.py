@@ -1,0 +1,80 @@
+"""Settings by name, and the paper's presets."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coex.config import load_config, parse_assignments, parse_int
+from coex.errors import UsageError
+from coex.methods import make_config
+
+
+def configure(*assignments: str, game: str = "montezuma", method: str = "a2c") -> object:
+    return make_config(game, method, parse_assignments(list(assignments)))
+
+
+def test_defaults_are_the_papers() -> None:
+    config = make_config("montezuma", "a2c")
+    assert (config.num_envs, config.learner.num_steps, config.learner.learning_rate) == (16, 5, 7e-4)
+    assert (config.learner.gamma, config.learner.entropy_weight, config.learner.max_grad_norm) == (0.99, 0.01, 0.5)
+    assert config.reward.extrinsic_weight == 10  # β₁ of plain A2C on this game
+    assert (config.env.frame_skip, config.env.sticky, config.env.max_noops) == (4, 0.0, 30)
+    assert make_config("hero", "a2c").reward.extrinsic_weight == 1
+
+
+def test_schedules_follow_the_number_of_steps_unless_set() -> None:
+    assert make_config("hero", "a2c", {"total_steps": 500}).schedule_steps == 500
+    assert make_config("hero", "a2c", {"total_steps": 500, "schedule_steps": 900}).schedule_steps == 900
+
+
+def test_any_field_can_be_set_by_name() -> None:
+    config = make_config("hero", "a2c", parse_assignments(["learner.gamma=0.9", "env.sticky=0.25", "total_steps=2e5"]))
+    assert (config.learner.gamma, config.env.sticky, config.total_steps) == (0.9, 0.25, 200_000)
+
+
+def test_a_configuration_round_trips_through_json(tmp_path: Path) -> None:
+    config = make_config("gym:CartPole-v1", "a2c", {"seed": 3, "learner": {"num_steps": 7}})
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config.to_dict()))
+    settings = load_config(path)
+    assert make_config(settings.pop("game"), settings.pop("method"), settings) == config
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("nosuch=1", "there is no setting 'nosuch'"),
+        ("learner.gama=1", "closest: learner.gamma"),
+        ("learner.gamma=much", "learner.gamma takes a number, not 'much'"),
+        ("seed=1.5", "seed takes a whole number, not '1.5'"),
+        ("learner=3", "learner is a group of settings"),
+        ("env.sticky=2", "sticky must be"),
+        ("gamma", "--set takes key=value"),
+        ("=1", "--set takes key=value"),
+    ],
+)
+def test_bad_settings_are_said_by_name(assignment: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        configure(assignment)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "number"), [("200000", 200_000), ("200_000", 200_000), ("2e5", 200_000), (7, 7)])
+def test_whole_numbers_are_read_as_people_write_them(text: object, number: int) -> None:
+    assert parse_int(text) == number
+
+
+@pytest.mark.parametrize("text", ["1.5", "x", "", True, None, "nan", "inf"])
+def test_other_things_are_no_whole_numbers(text: object) -> None:
+    with pytest.raises((ValueError, TypeError, OverflowError)):
+        parse_int(text)
+
+
+@pytest.mark.parametrize(("content", "message"), [("{", "not JSON"), ("[]", "not a run's"), ('{"game": 1}', "not a run's")])
+def test_a_file_that_is_no_configuration_is_said(content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(UsageError, match=message):
+        load_config(tmp_path / "config.json")
+    with pytest.raises(UsageError, match="cannot read"):
+        load_config(tmp_path / "none.json")

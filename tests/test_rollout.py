@@ -1,0 +1,101 @@
+"""Collecting: what is recorded, and what happens at an episode's end."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from coex.rollout import Collector
+
+
+class Countdown:
+    """A stand-in for the vector: environment n ends an episode every n + 2 steps; its picture is the step number."""
+
+    num_envs = 2
+    lengths = (2, 3)
+
+    def __init__(self) -> None:
+        self.views = {"policy": np.zeros((2, 84, 84, 4), np.uint8), "ram": np.zeros((2, 128), np.uint8)}
+        self.final_views = {name: np.zeros_like(view) for name, view in self.views.items()}
+        self.actions: list[list[int]] = []
+
+    def reset(self) -> None:
+        self._age = [0, 0]
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self.actions.append(actions.tolist())
+        terminated, truncated = np.zeros((2, 2), bool)
+        for n, length in enumerate(self.lengths):
+            self._age[n] += 1
+            if self._age[n] == length:
+                (terminated, truncated)[n][n] = True  # the first one dies, the second is cut off
+                for view in self.final_views.values():
+                    view[n] = 100 + length
+                self._age[n] = 0
+            for view in self.views.values():
+                view[n] = self._age[n]
+        return np.array([1.0, -2.5]), terminated, truncated
+
+
+class FirstPixel:
+    """Values are the pictures' shade; actions count up."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def act(self, observations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        self.calls += 1
+        return torch.tensor([self.calls, -self.calls]), torch.tensor([-0.5, -0.25]), self.value(observations)
+
+    def value(self, observations: Tensor) -> Tensor:
+        return observations[:, 0, 0, 0].float()
+
+
+def collect(times: int = 1) -> tuple[list[Any], Collector, Any]:
+    env: Any = Countdown()
+    collector = Collector(env, num_steps=4, device=torch.device("cpu"))
+    collector.reset()
+    policy = FirstPixel()
+    return [collector.collect(policy) for _ in range(times)], collector, env
+
+
+def test_steps_are_recorded_in_time_major_order() -> None:
+    (rollout,), collector, env = collect()
+    assert rollout.actions.tolist() == [[1, -1], [2, -2], [3, -3], [4, -4]] == env.actions
+    assert rollout.views["ram"][:, :, 0].tolist() == [[0, 0], [1, 1], [0, 2], [1, 0], [0, 1]]
+    assert rollout.values.tolist() == [[0, 0], [1, 1], [0, 2], [1, 0]]
+    assert rollout.last_values.tolist() == [0, 1]
+    assert rollout.log_probs[0].tolist() == [-0.5, -0.25]
+    assert collector.steps_done == rollout.num_transitions == 8
+
+
+def test_an_episodes_end_shows_its_true_last_picture() -> None:
+    (rollout,), _, _ = collect()
+    assert rollout.terminated.nonzero().tolist() == [[1, 0], [3, 0]]
+    assert rollout.truncated.nonzero().tolist() == [[2, 1]]
+    assert rollout.final_index.tolist() == [[1, 0], [2, 1], [3, 0]]
+    assert rollout.final_values.tolist() == [102, 103, 102]
+    assert rollout.next_view("ram")[:, :, 0].tolist() == [[1, 1], [102, 2], [1, 103], [102, 1]]
+    assert rollout.views["ram"][2, 0, 0] == 0  # the record itself still shows the next episode
+    assert rollout.next_values_at_end().tolist() == [[0, 0], [102, 0], [0, 103], [102, 0]]
+
+
+def test_scores_are_unclipped_and_start_again_with_an_episode() -> None:
+    (first, second), _, _ = collect(times=2)
+    assert first.scores.tolist() == [[1, -2.5], [2, -5], [1, -7.5], [2, -2.5]]
+    assert [(e.env, e.step, e.score, e.length, e.truncated) for e in first.episodes] == [
+        (0, 4, 2.0, 2, False),
+        (1, 6, -7.5, 3, True),
+        (0, 8, 2.0, 2, False),
+    ]
+    assert second.scores[0].tolist() == [1, -5]  # the second environment's episode goes on
+
+
+def test_its_state_round_trips() -> None:
+    _, collector, _ = collect()
+    other = collect()[1]
+    other.load_state_dict({"steps_done": 0, "scores": np.array([9.0, 9.0]), "lengths": np.array([1, 1])})
+    other.load_state_dict(collector.state_dict())
+    assert other.steps_done == 8
+    assert other.state_dict()["scores"].tolist() == collector.state_dict()["scores"].tolist() == [0.0, -2.5]

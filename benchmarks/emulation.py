@@ -69,9 +69,7 @@ def main() -> None:
     """Measure every rate `rounds` times in turn and print their medians as one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--game", required=True)
-    parser.add_argument(
-        "--seconds", type=float, required=True, help="how long each rate is measured, each time"
-    )
+    parser.add_argument("--seconds", type=float, required=True, help="how long each rate is measured, each time")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     game, seconds = options.game, options.seconds

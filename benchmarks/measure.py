@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ from benchmarks.rows import GAME, Row
 
 Point = tuple[int, float]  # agent steps done, seconds on any clock
 
-# Both wait policies of OpenMP were tried for the peer, on 2 cores. By default its threads spin between
-# torch's calls and take the cores from the emulators: 65 steps/s on a busy machine, 198 with a passive wait.
-PEER_ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE"}
+# By default OpenMP's threads spin between torch's calls and take the cores from a peer's emulators; with few cores
+# a passive wait can be three times as fast. The peer is probed with both and runs with the faster one.
+WAIT_POLICIES: dict[str, dict[str, str]] = {"default": {}, "passive": {"OMP_WAIT_POLICY": "PASSIVE"}}
+PROBE_STEPS = 4_000
 
 
 class BenchmarkError(Exception):
@@ -72,14 +73,20 @@ def time_ours(row: Row, settings: Settings, seed: int) -> float:
         return steady_rate(read_points(out / "metrics.jsonl"), settings.warmup_steps)
 
 
-def time_peer(row: Row, settings: Settings, seed: int) -> float:
+def probe_wait_policies(row: Row, settings: Settings) -> dict[str, float]:
+    """The peer's steps/s in a short run under each of `WAIT_POLICIES`."""
+    short = replace(settings, steps=PROBE_STEPS)
+    return {name: time_peer(row, short, seed=0, wait_policy=name) for name in WAIT_POLICIES}
+
+
+def time_peer(row: Row, settings: Settings, seed: int, wait_policy: str) -> float:
     """Steps/s of the row's peer."""
     points = run_module(
         "benchmarks.peer",
         row.peer.algorithm,
         *("--game", GAME, "--environments", str(row.peer.environments), "--steps", str(settings.steps)),
         *("--seed", str(seed), "--device", settings.device, "--arguments", json.dumps(row.peer.arguments)),
-        environment=PEER_ENVIRONMENT,
+        environment=WAIT_POLICIES[wait_policy],
     )
     return steady_rate([(step, seconds) for step, seconds in points], settings.warmup_steps)
 

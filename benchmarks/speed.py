@@ -15,7 +15,14 @@ from statistics import median
 from typing import Any
 
 from benchmarks import machine
-from benchmarks.measure import PEER_ENVIRONMENT, BenchmarkError, Settings, run_module, time_ours, time_peer
+from benchmarks.measure import (
+    BenchmarkError,
+    Settings,
+    probe_wait_policies,
+    run_module,
+    time_ours,
+    time_peer,
+)
 from benchmarks.rows import GAME, ROWS, Row
 
 RESULTS = Path("results/bench.json")
@@ -25,17 +32,22 @@ LIMIT_SECONDS = 2.0  # how long each limit is measured, each time
 
 def measure_row(row: Row, settings: Settings) -> dict[str, Any]:
     """Alternating runs of ours and the peer's, and their ratio."""
+    say(f"{row.name}: choosing the OpenMP wait policy that suits {row.peer.label}")
+    policies = probe_wait_policies(row, settings)
+    policy = max(policies, key=policies.__getitem__)
+    say(", ".join(f"{name} {rate:,.0f} steps/s" for name, rate in policies.items()))
     ours: list[float] = []
     peers: list[float] = []
     for pair in range(settings.pairs):
         progress = f"{row.name}, pair {pair + 1} of {settings.pairs}"
         ours.append(time_ours(row, settings, seed=pair))
         say(f"{progress}: ours {ours[-1]:,.0f} steps/s")
-        peers.append(time_peer(row, settings, seed=pair))
+        peers.append(time_peer(row, settings, seed=pair, wait_policy=policy))
         say(f"{progress}: {row.peer.label} {peers[-1]:,.0f} steps/s")
     return {
         "row": row.name,
-        "peer": asdict(row.peer) | {"label": row.peer.label, "environment": PEER_ENVIRONMENT},
+        "peer": asdict(row.peer) | {"label": row.peer.label, "wait_policy": policy},
+        "probed_wait_policies": policies,
         "epochs": row.epochs,
         "ours_steps_per_second": ours,
         "peer_steps_per_second": peers,
@@ -92,9 +104,7 @@ def render_limits(limits: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str
         bound = row["bounds"]
         work = f"{bound['flops_per_step'] / 1e6:.0f} MFLOP a step at {gemm / 1e9:.0f} GFLOP/s"
         entries.append((f"{row['row']}: policy network", bound["network"], work))
-        entries.append(
-            (f"{row['row']}: emulation, then network", bound["emulation_and_network"], "the bound above")
-        )
+        entries.append((f"{row['row']}: emulation, then network", bound["emulation_and_network"], "the bound above"))
     return "\n".join(f"{label:<36}{rate:>8,.0f}   {note}".rstrip() for label, rate, note in entries)
 
 
@@ -120,12 +130,8 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command's options."""
     defaults, names = Settings(), [row.name for row in ROWS]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
-    parser.add_argument(
-        "--pairs", type=positive, default=defaults.pairs, help="runs of each side (%(default)s)"
-    )
-    parser.add_argument(
-        "--steps", type=positive, default=defaults.steps, help="agent steps a run (%(default)s)"
-    )
+    parser.add_argument("--pairs", type=positive, default=defaults.pairs, help="runs of each side (%(default)s)")
+    parser.add_argument("--steps", type=positive, default=defaults.steps, help="agent steps a run (%(default)s)")
     parser.add_argument("--rows", nargs="+", choices=names, default=names, help="which rows (all)")
     parser.add_argument("--device", default=defaults.device, help="torch device of both sides (%(default)s)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the figures go (%(default)s)")

@@ -44,11 +44,7 @@ def test_bound_is_emulation_and_network_in_turn() -> None:
 
 def test_flops_of_the_network_match_a_count_by_hand() -> None:
     forward = 2 * (
-        20 * 20 * 32 * (4 * 8 * 8)
-        + 9 * 9 * 64 * (32 * 4 * 4)
-        + 7 * 7 * 64 * (64 * 3 * 3)
-        + 3136 * 512
-        + 512 * 19
+        20 * 20 * 32 * (4 * 8 * 8) + 9 * 9 * 64 * (32 * 4 * 4) + 7 * 7 * 64 * (64 * 3 * 3) + 3136 * 512 + 512 * 19
     )
     first_layer = 2 * 20 * 20 * 32 * (4 * 8 * 8)
     network, frames = policy_network(actions=18), torch.rand(2, 4, 84, 84)

@@ -38,7 +38,11 @@ from coex.rundir import read_metrics
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2(
-    arguments: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "wandb", None)
@@ -67,7 +71,17 @@ def test_help_does_not_wait_for_torch() -> None:
 
 
 def test_a_second_run_in_the_same_directory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["train", "freeway", "--steps", "160", "--envs", "2", "--quiet", "--out", str(tmp_path / "run")]
+    arguments = [
+        "train",
+        "freeway",
+        "--steps",
+        "160",
+        "--envs",
+        "2",
+        "--quiet",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     assert main(arguments) == 0
     assert capsys.readouterr().err == ""
     summary = (tmp_path / "run" / "summary.json").read_bytes()
@@ -88,7 +102,19 @@ def test_a_run_can_be_repeated_from_its_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_run_with_its_files_complete(number: int, code: int, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    command = [sys.executable, "-m", "coex.cli", "train", "freeway", "--steps", "1e7", "--envs", "2", "--out", str(run)]
+    command = [
+        sys.executable,
+        "-m",
+        "coex.cli",
+        "train",
+        "freeway",
+        "--steps",
+        "1e7",
+        "--envs",
+        "2",
+        "--out",
+        str(run),
+    ]
     process = subprocess.Popen([*command, "--set", "log_every_steps=100"], stderr=subprocess.PIPE, text=True)
     while not (run / "metrics.jsonl").exists() or not (run / "metrics.jsonl").stat().st_size:
         assert process.poll() is None
@@ -104,7 +130,19 @@ def test_a_signal_ends_a_run_with_its_files_complete(number: int, code: int, tmp
 
 def test_a_dead_worker_stops_the_run_with_its_cause(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    command = [sys.executable, "-m", "coex.cli", "train", "freeway", "--steps", "1e7", "--envs", "4", "--out", str(run)]
+    command = [
+        sys.executable,
+        "-m",
+        "coex.cli",
+        "train",
+        "freeway",
+        "--steps",
+        "1e7",
+        "--envs",
+        "4",
+        "--out",
+        str(run),
+    ]
     process = subprocess.Popen([*command, "--workers", "2"], stderr=subprocess.PIPE, text=True)
     while not (run / "config.json").exists():
         assert process.poll() is None

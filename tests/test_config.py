@@ -17,7 +17,11 @@ def configure(*assignments: str, game: str = "montezuma", method: str = "a2c") -
 def test_defaults_are_the_papers() -> None:
     config = make_config("montezuma", "a2c")
     assert (config.num_envs, config.learner.num_steps, config.learner.learning_rate) == (16, 5, 7e-4)
-    assert (config.learner.gamma, config.learner.entropy_weight, config.learner.max_grad_norm) == (0.99, 0.01, 0.5)
+    assert (config.learner.gamma, config.learner.entropy_weight, config.learner.max_grad_norm) == (
+        0.99,
+        0.01,
+        0.5,
+    )
     assert config.reward.extrinsic_weight == 10  # β₁ of plain A2C on this game
     assert (config.env.frame_skip, config.env.sticky, config.env.max_noops) == (4, 0.0, 30)
     assert make_config("hero", "a2c").reward.extrinsic_weight == 1
@@ -71,7 +75,9 @@ def test_other_things_are_no_whole_numbers(text: object) -> None:
         parse_int(text)
 
 
-@pytest.mark.parametrize(("content", "message"), [("{", "not JSON"), ("[]", "not a run's"), ('{"game": 1}', "not a run's")])
+@pytest.mark.parametrize(
+    ("content", "message"), [("{", "not JSON"), ("[]", "not a run's"), ('{"game": 1}', "not a run's")]
+)
 def test_a_file_that_is_no_configuration_is_said(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(UsageError, match=message):

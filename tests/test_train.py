@@ -31,7 +31,16 @@ def test_the_same_seed_gives_the_same_run(tmp_path: Path) -> None:
 
 def test_points_hold_what_the_documentation_promises(tmp_path: Path) -> None:
     point = run(tmp_path / "run", total_steps=400, num_envs=4)[-1]
-    promised = {"step", "frame", "episodes", "return_mean40", "max_return_mean40", "policy_loss", "value_loss", "entropy"}
+    promised = {
+        "step",
+        "frame",
+        "episodes",
+        "return_mean40",
+        "max_return_mean40",
+        "policy_loss",
+        "value_loss",
+        "entropy",
+    }
     assert promised <= point.keys()
     assert (point["step"], point["frame"]) == (400, 1_600)
 

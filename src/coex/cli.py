@@ -66,7 +66,9 @@ def _add_train(commands: Any) -> None:
     train.add_argument("--method", metavar="NAME", help="what learns; 'coex methods' lists them (default: a2c)")
     train.add_argument("--steps", metavar="N", help="agent steps over all environments (default: 1e6)")
     train.add_argument("--seed", metavar="S", help="the same seed gives the same run (default: 0)")
-    train.add_argument("--out", metavar="DIR", type=Path, help="the run's directory (default: runs/GAME-METHOD-sSEED-TIME)")
+    train.add_argument(
+        "--out", metavar="DIR", type=Path, help="the run's directory (default: runs/GAME-METHOD-sSEED-TIME)"
+    )
     train.add_argument("--envs", metavar="N", help="environments side by side (default: 16)")
     train.add_argument("--workers", metavar="N", help="processes to run them in (default: one a core)")
     train.add_argument("--device", metavar="NAME", help="where the networks run: cpu, cuda, cuda:1, mps (default: cpu)")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from coex.bonuses.coex import CoexConfig
+from coex.bonuses.simhash import SimHashConfig
 from coex.envs import GameConfig
 from coex.errors import UsageError
 from coex.learners.a2c import A2CConfig
@@ -32,6 +34,7 @@ class RunConfig:
     env: GameConfig = field(default_factory=GameConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     learner: A2CConfig = field(default_factory=A2CConfig)
+    bonus: CoexConfig | SimHashConfig | None = None
 
     def __post_init__(self) -> None:
         for name, option in (("total_steps", "--steps"), ("num_envs", "--envs")):
@@ -69,11 +72,15 @@ def with_settings(config: T, settings: dict[str, Any], prefix: str = "") -> T:
                 keys = ", ".join(f"{prefix}{name}.{key.name}" for key in dataclasses.fields(current))
                 raise UsageError(f"{prefix}{name} is a group of settings: set one of {keys}")
             changes[name] = with_settings(current, value, f"{prefix}{name}.")
-        elif current is None and isinstance(value, dict):
-            raise UsageError(f"{prefix}{name}: this method has no {name}")
+        elif current is None:
+            if value is not None:
+                raise UsageError(f"{prefix}{name}: this method has no {name}")
         else:
             changes[name] = _convert(value, hints[name], prefix + name)
-    return dataclasses.replace(config, **changes)  # type: ignore[type-var]
+    try:
+        return dataclasses.replace(config, **changes)  # type: ignore[type-var]
+    except ValueError as error:  # a configuration that checks itself knows its fields, not where it stands
+        raise UsageError(f"{prefix}{error}") from None
 
 
 def _unknown_setting(config: Any, name: str, prefix: str) -> str:

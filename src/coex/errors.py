@@ -7,7 +7,7 @@ class CoexError(Exception):
     exit_code = 1
 
 
-class UsageError(CoexError):
+class UsageError(CoexError, ValueError):
     """Bad input: the message says which input, and what to do (exit code 2)."""
 
     exit_code = 2

@@ -112,9 +112,9 @@ class Collector:
             self.steps_done += envs
             rewards[t], scores[t] = torch.from_numpy(reward), torch.from_numpy(self._scores)
             ended[0, t], ended[1, t] = torch.from_numpy(terminated), torch.from_numpy(truncated)
-            for n in np.flatnonzero(terminated | truncated):
-                finals.append((t, int(n), self._final_pictures(n)))
-                episodes.append(self._finish_episode(int(n), bool(truncated[n])))
+            for n in np.flatnonzero(terminated | truncated).tolist():
+                finals.append((t, n, self._final_pictures(n)))
+                episodes.append(self._finish_episode(n, bool(truncated[n])))
         self._see(steps)
         final_index, final_views = _stack_finals(finals, self._views)
         return Rollout(

@@ -62,14 +62,19 @@ class RunDirectory:
         from torch.utils.tensorboard import SummaryWriter  # slow to import, and not needed to read a run
 
         self._tensorboard = SummaryWriter(path / "tensorboard")
-        self._wandb = wandb and wandb.init(
-            project=wandb_project, name=path.name, dir=path, config=config.to_dict()
-        )
+        self._wandb = wandb and wandb.init(project=wandb_project, name=path.name, dir=path, config=config.to_dict())
 
     def add_episodes(self, episodes: Iterable[Episode]) -> None:
         for episode in episodes:
             self._episodes.writerow(
-                [self.scores.episodes, episode.step, episode.env, episode.score, episode.length, int(episode.truncated)]
+                [
+                    self.scores.episodes,
+                    episode.step,
+                    episode.env,
+                    episode.score,
+                    episode.length,
+                    int(episode.truncated),
+                ]
             )
             self.scores.add(episode.score)
 
@@ -80,7 +85,7 @@ class RunDirectory:
         self._episodes_file.flush()
         for key, value in point.items():
             if isinstance(value, int | float) and key != "step" and math.isfinite(value):
-                self._tensorboard.add_scalar(key, value, point["step"])  # type: ignore[no-untyped-call]
+                self._tensorboard.add_scalar(key, value, point["step"])
 
         if self._wandb:
             self._wandb.log(point, step=point["step"])
@@ -91,7 +96,7 @@ class RunDirectory:
     def close(self) -> None:
         self._metrics.close()
         self._episodes_file.close()
-        self._tensorboard.close()  # type: ignore[no-untyped-call]
+        self._tensorboard.close()
         if self._wandb:
             self._wandb.finish()
 

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from coex.bonuses import Bonus
 from coex.config import RunConfig
 from coex.envs import VectorEnv
 from coex.errors import UsageError
 from coex.learners.a2c import A2C
 from coex.learners.batch import mix_rewards
 from coex.learners.networks import ActorCritic, SamplingPolicy
+from coex.methods import bonus_views, make_bonus
 from coex.progress import Progress
 from coex.rollout import Collector, Rollout
 from coex.rundir import RunDirectory, check_unused
@@ -31,28 +33,32 @@ def train(
     """Trains one agent into the directory `out` and returns the summary."""
     device = pick_device(config.device)
     check_unused(out)
-    env_seed, network_seed, acting_seed = np.random.SeedSequence(config.seed).spawn(3)
+    env_seed, network_seed, acting_seed, bonus_seed = np.random.SeedSequence(config.seed).spawn(4)
     with VectorEnv(
         config.game,
         config.env,
         num_envs=config.num_envs,
         num_workers=config.num_workers,
-        views=["policy"],
+        views=["policy", *bonus_views(config)],
         seed=env_seed,
     ) as env:
         torch.manual_seed(_as_int(network_seed))
         network = ActorCritic(env.num_actions).to(device)
+        bonus = make_bonus(config, env.num_actions, bonus_seed, device)
         learner = A2C(network, config.learner, config.schedule_steps)
         policy = SamplingPolicy(network, torch.Generator().manual_seed(_as_int(acting_seed)))
         collector = Collector(env, config.learner.num_steps, device)
         with RunDirectory(out, config, wandb_project) as run:
-            log = RunLog(config, run, progress)
+            log = RunLog(config, run, bonus, progress)
             collector.reset()
             while collector.steps_done < config.total_steps and not should_stop():
                 steps_before = collector.steps_done
                 rollout = collector.collect(policy)
-                rewards = mix_rewards(rollout.rewards, None, config.reward)
+                novelty = bonus.reward(rollout) if bonus else None  # (T, N)
+                rewards = mix_rewards(rollout.rewards, novelty, config.reward)
                 metrics = learner.update(rollout, rewards, steps_before)
+                if bonus:
+                    metrics |= bonus.update(rollout)
                 log.add(rollout, metrics, collector.steps_done)
             return log.finish(collector.steps_done)
 
@@ -60,27 +66,26 @@ def train(
 class RunLog:
     """Averages metrics between log points and hands them to the run directory and the progress line."""
 
-    def __init__(self, config: RunConfig, run: RunDirectory, progress: Progress | None) -> None:
+    def __init__(self, config: RunConfig, run: RunDirectory, bonus: Bonus | None, progress: Progress | None) -> None:
         self._config = config
         self._run = run
+        self._bonus = bonus
         self._progress = progress
         self._started = self._point_at = time.monotonic()
         self._point_step = 0
-        self._sums: Metrics = {}
-        self._updates = 0
+        self._values: dict[str, list[float]] = {}  # since the last point
 
     def add(self, rollout: Rollout, metrics: Metrics, step: int) -> None:
         self._run.add_episodes(rollout.episodes)
-        self._updates += 1
         for name, value in metrics.items():
-            self._sums[name] = self._sums.get(name, 0.0) + value
+            self._values.setdefault(name, []).append(value)
         every = self._config.log_every_steps
         if step // every > (step - rollout.num_transitions) // every:
             self._log_point(step)
 
     def finish(self, step: int) -> dict[str, Any]:
         """The last point, if anything came since the one before, and the summary."""
-        if self._updates:
+        if self._values:
             self._log_point(step, last=True)
         elif self._progress:
             self._progress.close()
@@ -113,12 +118,13 @@ class RunLog:
             "return_mean40": scores.mean,
             "max_return_mean40": scores.record,
         }
-        point |= {name: total / self._updates for name, total in self._sums.items()}
+        point |= {name: sum(values) / len(values) for name, values in self._values.items()}
+        point |= self._bonus.snapshot() if self._bonus else {}
         self._run.log(point)
         if self._progress:
             self._progress.show(point, last=last or step >= self._config.total_steps)
         self._point_at, self._point_step = now, step
-        self._sums, self._updates = {}, 0
+        self._values = {}
 
 
 def pick_device(name: str) -> torch.device:

@@ -25,7 +25,8 @@ def test_names_are_accepted_as_people_write_them(written: str, game: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("written", "closest"), [("monezuma", "MontezumaRevenge"), ("seequest", "Seaquest"), ("f", "Freeway, Frostbite")]
+    ("written", "closest"),
+    [("monezuma", "MontezumaRevenge"), ("seequest", "Seaquest"), ("f", "Freeway, Frostbite")],
 )
 def test_an_unknown_name_gets_the_closest_ones(written: str, closest: str) -> None:
     with pytest.raises(UsageError, match=f"closest: {closest}"):

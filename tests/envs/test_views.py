@@ -44,9 +44,7 @@ def test_grey_views_are_exact_area_means(painter: AtariPainter) -> None:
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_every_view_agrees_with_opencv(
-    painter: AtariPainter, compiled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_view_agrees_with_opencv(painter: AtariPainter, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not compiled:
         monkeypatch.setattr(painter, "_native", None)
     views = empty_views("policy", "small", "adm", "context")

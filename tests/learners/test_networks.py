@@ -18,7 +18,14 @@ def test_it_is_the_papers_network() -> None:
     assert logits.shape == (3, 18)
     assert values.shape == (3,)
     sizes = {name: tuple(parameter.shape) for name, parameter in network.named_parameters() if "weight" in name}
-    assert list(sizes.values()) == [(32, 4, 8, 8), (64, 32, 4, 4), (64, 64, 3, 3), (512, 3136), (18, 512), (1, 512)]
+    assert list(sizes.values()) == [
+        (32, 4, 8, 8),
+        (64, 32, 4, 4),
+        (64, 64, 3, 3),
+        (512, 3136),
+        (18, 512),
+        (1, 512),
+    ]
 
 
 def test_the_first_policy_is_nearly_uniform() -> None:

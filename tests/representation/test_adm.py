@@ -98,9 +98,7 @@ class TestModel:
             frames = torch.cat([frames, frames[-1:]])  # and many cells that do not change
             rollout = forward_rollout(model, frames, *NO_FINALS)
             logits = model.cell_logits(rollout.previous, rollout.current)
-            adm_losses(
-                logits, rollout.attention, torch.tensor([[0, 1], [2, 3], [1, 1]]), ADMConfig()
-            ).total.backward()
+            adm_losses(logits, rollout.attention, torch.tensor([[0, 1], [2, 3], [1, 1]]), ADMConfig()).total.backward()
             return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
 
         shared = gradients()
@@ -122,14 +120,9 @@ class TestLosses:
         for b in range(3):
             before, after = previous[b].double().numpy(), current[b].double().numpy()
             e = np.stack(
-                [
-                    numpy_mlp(model.cell_head, np.concatenate([after[c] - before[c], after[c]]))
-                    for c in range(81)
-                ]
+                [numpy_mlp(model.cell_head, np.concatenate([after[c] - before[c], after[c]])) for c in range(81)]
             )
-            alpha = numpy_sparsemax(
-                np.concatenate([numpy_mlp(model.attention_head, after[c]) for c in range(81)])
-            )
+            alpha = numpy_sparsemax(np.concatenate([numpy_mlp(model.attention_head, after[c]) for c in range(81)]))
             action = numpy_nll(alpha @ e, int(actions[b]))
             cell = sum(numpy_nll(e[c], int(actions[b])) for c in range(81))
             negative_entropy = sum(p * np.log(p) for p in alpha if p > 0)
@@ -141,9 +134,7 @@ class TestLosses:
         np.testing.assert_allclose(losses.total.item(), np.mean(totals), rtol=1e-4)
 
     def test_knowing_nothing(self) -> None:
-        losses = adm_losses(
-            torch.zeros(2, 81, 18), torch.full((2, 81), 1 / 81), torch.tensor([4, 7]), ADMConfig()
-        )
+        losses = adm_losses(torch.zeros(2, 81, 18), torch.full((2, 81), 1 / 81), torch.tensor([4, 7]), ADMConfig())
         torch.testing.assert_close(losses.action, torch.full((2,), math.log(18)))
         torch.testing.assert_close(losses.cell, torch.full((2,), 81 * math.log(18)))
         torch.testing.assert_close(losses.entropy, torch.full((2,), -math.log(81)))
@@ -160,9 +151,7 @@ class TestLosses:
         attention = torch.zeros(1, 81)
         attention[0, 3], attention[0, 80] = 0.25, 0.75
         logits = torch.randn(1, 81, 4)
-        torch.testing.assert_close(
-            action_logits(attention, logits), 0.25 * logits[:, 3] + 0.75 * logits[:, 80]
-        )
+        torch.testing.assert_close(action_logits(attention, logits), 0.25 * logits[:, 3] + 0.75 * logits[:, 80])
 
     @pytest.mark.parametrize(
         ("config", "terms"),
@@ -269,9 +258,7 @@ class TestSmoothing:
         np.testing.assert_allclose(carried, expected_carried, rtol=1e-5, atol=1e-7)
 
         head = smooth_attention(inputs[0][:2], inputs[1], inputs[2][:1], inputs[3][:1])
-        tail = smooth_attention(
-            inputs[0][2:], head.carried, inputs[2][1:] - torch.tensor([2, 0]), inputs[3][1:]
-        )
+        tail = smooth_attention(inputs[0][2:], head.carried, inputs[2][1:] - torch.tensor([2, 0]), inputs[3][1:])
         assert torch.cat([head.attention, tail.attention]).equal(smoothed)
         assert tail.carried.equal(carried)
 
@@ -345,7 +332,7 @@ def test_finds_the_square_it_controls() -> None:
     world, model = SquareWorld(num_envs=16, seed=0), AttentiveDynamicsModel(num_actions=5)
     optimizer = torch.optim.Adam(model.parameters(), lr=model.config.learning_rate)
     distances = []
-    for _ in range(60):
+    for _ in range(50):
         frames, actions, truth = world.rollout(steps=5)
         rollout = forward_rollout(model, frames, *NO_FINALS)
         logits = model.cell_logits(rollout.previous, rollout.current)

@@ -151,9 +151,7 @@ def test_state_round_trip_continues_identically() -> None:
 
 def test_a_state_of_another_size_is_refused() -> None:
     with pytest.raises(ValueError, match="embedding size is 32, not 64"):
-        ObservationClusters().load_state_dict(
-            ObservationClusters(ClusterConfig(embedding_size=32)).state_dict()
-        )
+        ObservationClusters().load_state_dict(ObservationClusters(ClusterConfig(embedding_size=32)).state_dict())
 
 
 @pytest.mark.parametrize("name", ["threshold", "embedding_size", "projection_scale"])

@@ -41,6 +41,12 @@ def test_is_a_distribution_even_with_ties() -> None:
     assert (probabilities >= 0).all()
 
 
+def test_not_a_number_stays_in_its_row() -> None:
+    probabilities = sparsemax(torch.tensor([[1.0, float("nan")], [0.0, 2.0]]))
+    assert probabilities[0].isnan().all()
+    assert probabilities[1].tolist() == [0.0, 1.0]
+
+
 def test_leaves_its_input_alone() -> None:
     scores = torch.randn(3, 81)
     before = scores.clone()

@@ -33,13 +33,13 @@ class GameConfig:
 
     def __post_init__(self) -> None:
         if self.frame_skip < 1:
-            raise UsageError(f"env.frame_skip must be at least 1, not {self.frame_skip}")
+            raise UsageError(f"frame_skip must be at least 1, not {self.frame_skip}")
         if not 0.0 <= self.sticky < 1.0:
             raise UsageError(f"sticky must be at least 0 and below 1, not {self.sticky}")
         if self.max_noops < 0:
-            raise UsageError(f"env.max_noops must not be negative, not {self.max_noops}")
+            raise UsageError(f"max_noops must not be negative, not {self.max_noops}")
         if self.max_episode_frames < self.frame_skip:
-            raise UsageError(f"env.max_episode_frames must be at least {self.frame_skip} (one step)")
+            raise UsageError(f"max_episode_frames must be at least {self.frame_skip} (one step)")
 
 
 class AtariGame:
@@ -54,7 +54,10 @@ class AtariGame:
         # ALE's saved states leave out its sticky action, so stickiness is ours (see `_act`).
         self._ale.setFloat("repeat_action_probability", 0.0)
         self._ale.setInt("max_num_frames_per_episode", 0)
-        self._ale.loadROM(roms.get_rom_path(ROMS[game]))
+        rom = roms.get_rom_path(ROMS[game])
+        if rom is None:
+            raise UsageError(f"the ROM of {game} is missing from ale-py: reinstall it")
+        self._ale.loadROM(rom)
         self._actions = self._ale.getMinimalActionSet()
         self.action_names = [action.name for action in self._actions]
         self._painter = AtariPainter(*self._ale.getScreenDims())

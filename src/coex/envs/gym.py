@@ -25,7 +25,9 @@ class GymGame:
 
     def __init__(self, env_id: str, config: GameConfig, seed: np.random.SeedSequence) -> None:
         if config.frame_skip != 1 or config.max_noops:
-            raise UsageError("env.frame_skip and env.max_noops are for Atari: leave them at 1 and 0 for gym: environments")
+            raise UsageError(
+                "env.frame_skip and env.max_noops are for Atari: leave them at 1 and 0 for gym: environments"
+            )
         self.config = config
         self.generator = np.random.Generator(np.random.PCG64(seed))
         self._env, self._look = _make(env_id)
@@ -57,7 +59,7 @@ class GymGame:
         return float(reward), bool(terminated), bool(cut_off and not terminated)
 
     def paint(self, out: Views, fresh: bool) -> None:
-        paint_frames(out, cv2.cvtColor(self._picture, cv2.COLOR_RGB2GRAY), self._picture, fresh)
+        paint_frames(out, np.asarray(cv2.cvtColor(self._picture, cv2.COLOR_RGB2GRAY), np.uint8), self._picture, fresh)
 
     def rgb(self) -> Frame:
         """(H, W, 3) the current picture in full size."""
@@ -100,8 +102,9 @@ def _make(env_id: str) -> tuple[gymnasium.Env[Any, Any], Callable[[Any], Frame]]
 
 def _is_picture(space: spaces.Space[Any]) -> bool:
     """Whether an observation is an RGB image; tiny ones (MiniGrid's (7, 7, 3)) encode objects, not colours."""
-    image = isinstance(space, spaces.Box) and space.dtype == np.uint8 and space.shape[2:] == (3,)
-    return image and min(space.shape[:2]) >= _SMALLEST_IMAGE
+    if not isinstance(space, spaces.Box) or space.dtype != np.uint8 or space.shape[2:] != (3,):
+        return False
+    return min(space.shape[:2]) >= _SMALLEST_IMAGE
 
 
 def _minigrid_picture(env: Any, _: Any) -> Frame:

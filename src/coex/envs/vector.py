@@ -1,6 +1,8 @@
 """Many environments at once, in worker processes that write their views into shared memory."""
 
+import contextlib
 import ctypes
+import itertools
 import multiprocessing
 import os
 from collections.abc import Iterable, Sequence
@@ -124,10 +126,8 @@ class VectorEnv:
         """Ends the workers; calling it again does nothing."""
         workers, self._workers = self._workers, []
         for _, connection in workers:
-            try:
+            with contextlib.suppress(OSError):  # that worker may have ended already
                 connection.send(("close", None))
-            except (BrokenPipeError, OSError):
-                pass  # that worker has ended already
         for process, connection in workers:
             process.join(_CLOSE_SECONDS)
             if process.is_alive():
@@ -176,7 +176,7 @@ def _shares(items: Sequence[Any], count: int) -> list[list[Any]]:
     """`items` in order, split as evenly as can be."""
     count = min(count, len(items))
     edges = [len(items) * k // count for k in range(count + 1)]
-    return [list(items[start:end]) for start, end in zip(edges, edges[1:], strict=False)]
+    return [list(items[start:end]) for start, end in itertools.pairwise(edges)]
 
 
 def _epitaph(process: Any) -> str:

@@ -41,7 +41,8 @@ def push_frame(stack: Frame, frame: Frame, fresh: bool) -> None:
 def _resize(frame: Frame, size: int) -> Frame:
     # Area averaging when shrinking; when enlarging (small Gymnasium frames) it would blur sharp tile edges.
     shrinking = frame.shape[0] >= size and frame.shape[1] >= size
-    return cv2.resize(frame, (size, size), interpolation=cv2.INTER_AREA if shrinking else cv2.INTER_NEAREST)
+    interpolation = cv2.INTER_AREA if shrinking else cv2.INTER_NEAREST
+    return np.asarray(cv2.resize(frame, (size, size), interpolation=interpolation), np.uint8)
 
 
 def paint_frames(out: Views, grey: Frame | None, rgb: Frame | None, fresh: bool) -> None:

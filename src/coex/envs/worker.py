@@ -98,9 +98,11 @@ def serve(connection: Connection, assignment: Assignment, allocate: Callable[[],
             request, payload = connection.recv()
             match request:
                 case "step":
-                    connection.send(("done", worker.step()))
+                    worker.step()
+                    connection.send(("done", None))
                 case "reset":
-                    connection.send(("done", worker.reset()))
+                    worker.reset()
+                    connection.send(("done", None))
                 case "state":
                     connection.send(("done", worker.state_dict()))
                 case "load":

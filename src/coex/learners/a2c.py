@@ -9,8 +9,9 @@ from torch import Tensor
 from coex.errors import UsageError
 from coex.learners.batch import Batch, make_batch
 from coex.learners.networks import ActorCritic
-from coex.learners.optim import RMSPropTF, guarded_step, linear_decay
 from coex.learners.returns import n_step_returns
+from coex.learners.rmsprop import RMSPropTF, linear_decay
+from coex.optim import guarded_step
 from coex.rollout import Rollout
 
 Metrics = dict[str, float]
@@ -31,11 +32,11 @@ class A2CConfig:
 
     def __post_init__(self) -> None:
         if self.num_steps < 1:
-            raise UsageError(f"learner.num_steps must be at least 1, not {self.num_steps}")
+            raise UsageError(f"num_steps must be at least 1, not {self.num_steps}")
         if not 0.0 <= self.gamma <= 1.0:
-            raise UsageError(f"learner.gamma must be from 0 to 1, not {self.gamma}")
+            raise UsageError(f"gamma must be from 0 to 1, not {self.gamma}")
         if self.learning_rate <= 0:
-            raise UsageError(f"learner.learning_rate must be positive, not {self.learning_rate}")
+            raise UsageError(f"learning_rate must be positive, not {self.learning_rate}")
 
 
 def a2c_loss(network: ActorCritic, batch: Batch, config: A2CConfig) -> tuple[Tensor, Metrics]:

@@ -20,7 +20,7 @@ class RewardConfig:
     def __post_init__(self) -> None:
         for name in ("extrinsic_weight", "bonus_weight", "clip"):
             if getattr(self, name) < 0:
-                raise UsageError(f"reward.{name} must not be negative, not {getattr(self, name)}")
+                raise UsageError(f"{name} must not be negative, not {getattr(self, name)}")
 
 
 def mix_rewards(rewards: Tensor, bonus: Tensor | None, config: RewardConfig) -> Tensor:
@@ -45,5 +45,12 @@ class Batch:
 def make_batch(rollout: Rollout, returns: Tensor, advantages: Tensor, device: torch.device) -> Batch:
     """Flattens a rollout with its (T, N) returns and advantages."""
     steps = len(rollout.actions)
-    parts = (rollout.views["policy"][:steps], rollout.actions, rollout.log_probs, rollout.values, returns, advantages)
+    parts = (
+        rollout.views["policy"][:steps],
+        rollout.actions,
+        rollout.log_probs,
+        rollout.values,
+        returns,
+        advantages,
+    )
     return Batch(*(part.flatten(0, 1).to(device) for part in parts))

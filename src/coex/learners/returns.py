@@ -1,12 +1,19 @@
-"""Returns and advantages. Episodes end in two ways: at a terminal state nothing follows; a truncated one is cut
-off, and the value of its true last state stands for what would have followed."""
+"""Returns. At a terminal state nothing follows.
+
+A truncated episode is cut off, and the value of its true last state stands for what would have followed.
+"""
 
 import torch
 from torch import Tensor
 
 
 def n_step_returns(
-    rewards: Tensor, terminated: Tensor, truncated: Tensor, end_values: Tensor, last_values: Tensor, gamma: float
+    rewards: Tensor,
+    terminated: Tensor,
+    truncated: Tensor,
+    end_values: Tensor,
+    last_values: Tensor,
+    gamma: float,
 ) -> Tensor:
     """(T, N) R_t = r_t + γ·R_{t+1}, bootstrapped with `last_values` (N,) after step T.
 

@@ -77,9 +77,7 @@ class AttentiveDynamicsModel(nn.Module):
         # passes over the frames.
         weight = first.weight / self.config.pixel_std
         bias = first.bias - self.config.pixel_mean * weight.sum((1, 2, 3))
-        pixels = (
-            frames.flatten(0, -4).permute(0, 3, 1, 2).float()
-        )  # (B, 3, 160, 160), channels last in memory
+        pixels = frames.flatten(0, -4).permute(0, 3, 1, 2).float()  # (B, 3, 160, 160), stored channels last
         hidden = F.conv2d(pixels, weight, bias, stride=2)
         for layer in rest:
             hidden = layer(hidden)
@@ -103,6 +101,7 @@ def _mlp(inputs: int, hidden_1: int, hidden_2: int, outputs: int) -> nn.Sequenti
 def _initialise(model: AttentiveDynamicsModel) -> None:
     for module in model.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
+            # Small at the outputs, so that attention and guesses start near uniform.
             is_last = module in (model.cell_head[-1], model.attention_head[-1])
             nn.init.orthogonal_(module.weight, 0.1 if is_last else sqrt(2))
             assert module.bias is not None
@@ -188,7 +187,7 @@ class RolloutPass(NamedTuple):
 
     previous: Tensor  # (T, N, 81, 16) features of the frame each transition left
     current: Tensor  # (T, N, 81, 16) of the frame it reached
-    attention: Tensor  # (T, N, 81) on the frame it reached
+    attention: Tensor  # (T, N, 81) on the frame it reached, with its gradient
     restart: Tensor  # (K, 81) on the first frame after each of the K episodes that ended
 
 

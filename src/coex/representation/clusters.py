@@ -23,12 +23,13 @@ _BLOCK = 128  # embeddings whose candidate clusters are looked up together
 class ClusterConfig:
     """`projection_scale` 1 gives the embedding a Glorot-uniform layer gives of pixels in [0, 1].
 
-    At that scale the paper's τ = 0.7 splits rooms; the default keeps Montezuma's first room whole.
+    There the paper's τ splits rooms. At the default it names those met in random play almost perfectly in all
+    four games that have a τ, and anything from 0.5 to 0.8 does about as well.
     """
 
     threshold: float = 0.7  # τ
     embedding_size: int = 64
-    projection_scale: float = 0.25
+    projection_scale: float = 0.6
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -101,16 +102,12 @@ class ObservationClusters:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         if state["weights"].shape != self._weights.shape:
-            raise ValueError(
-                f"the state's embedding size is {state['weights'].shape[1]}, not {self._weights.shape[1]}"
-            )
+            raise ValueError(f"the state's embedding size is {state['weights'].shape[1]}, not {self._weights.shape[1]}")
         self._weights = torch.from_numpy(state["weights"]).float()
         self._sums, self._sizes = state["sums"].copy(), state["sizes"].copy()
 
 
-def _near(
-    centres: NDArray[np.float64], embeddings: NDArray[np.float64], threshold: float
-) -> NDArray[np.int64]:
+def _near(centres: NDArray[np.float64], embeddings: NDArray[np.float64], threshold: float) -> NDArray[np.int64]:
     """Which of (C, E) centres are within the threshold of one of (B, E) embeddings; rounding may add some."""
     if not len(centres):
         return np.zeros(0, np.int64)

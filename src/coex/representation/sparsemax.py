@@ -17,8 +17,8 @@ class _Sparsemax(torch.autograd.Function):
         ranked = scores.sort(-1, descending=True).values  # (..., n)
         excess = ranked.cumsum(-1) - 1
         rank = torch.arange(1, scores.shape[-1] + 1, dtype=scores.dtype, device=scores.device)
-        # The support is the largest k with 1 + k·z_(k) > Σ_{j≤k} z_(j); it holds for k = 1.
-        support_size = (rank * ranked > excess).sum(-1, keepdim=True)  # (..., 1)
+        # The support is the largest k with 1 + k·z_(k) > Σ_{j≤k} z_(j). It holds for k = 1, but for NaN.
+        support_size = (rank * ranked > excess).sum(-1, keepdim=True).clamp_(min=1)  # (..., 1)
         threshold = excess.gather(-1, support_size - 1) / support_size
         probabilities = (scores - threshold).clamp_(min=0)
         ctx.save_for_backward(probabilities)

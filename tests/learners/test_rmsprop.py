@@ -1,11 +1,11 @@
-"""The optimiser against Stable-Baselines3's, and the guard around its step."""
+"""The optimiser against Stable-Baselines3's."""
 
 import pytest
 import torch
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 from torch import nn
 
-from coex.learners.optim import NonFiniteError, RMSPropTF, guarded_step, linear_decay
+from coex.learners.rmsprop import RMSPropTF, linear_decay
 
 
 def train(optimizer_class: type, network: nn.Module, **options: float) -> list[torch.Tensor]:
@@ -36,21 +36,6 @@ def test_its_first_step_by_hand() -> None:
     parameter.grad = torch.tensor([2.0])
     optimizer.step()  # mean square 0.9·1 + 0.1·4 = 1.3; 1 − 0.1·2/√(1.3 + 0.25)
     assert parameter.item() == pytest.approx(1 - 0.2 / 1.55**0.5)
-
-
-def test_the_gradients_norm_is_clipped() -> None:
-    parameter = nn.Parameter(torch.zeros(2))
-    norm = guarded_step(torch.optim.SGD([parameter], lr=1.0), (parameter * torch.tensor([3.0, 4.0])).sum(), [parameter], 0.5)
-    assert norm == pytest.approx(5.0)
-    torch.testing.assert_close(parameter.detach(), torch.tensor([-0.3, -0.4]), rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("poison", [float("nan"), float("inf")])
-def test_a_step_that_is_not_finite_touches_nothing(poison: float) -> None:
-    parameter = nn.Parameter(torch.ones(2))
-    with pytest.raises(NonFiniteError):
-        guarded_step(torch.optim.SGD([parameter], lr=1.0), (parameter * poison).sum(), [parameter], 0.5)
-    assert parameter.tolist() == [1.0, 1.0]
 
 
 def test_the_decay_is_linear_and_stops_at_zero() -> None:

@@ -1,4 +1,4 @@
-"""Optimisation shared by the learners: TensorFlow's RMSProp, and one guarded step."""
+"""RMSProp as the paper's A2C has it, and the decay of its rate."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -6,8 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-
-from coex.errors import CoexError
 
 
 class RMSPropTF(Optimizer):
@@ -38,21 +36,6 @@ class RMSPropTF(Optimizer):
             state["square"] = torch.ones_like(parameter)
         square: Tensor = state["square"]
         return square
-
-
-def guarded_step(optimizer: Optimizer, loss: Tensor, parameters: list[nn.Parameter], max_norm: float) -> float:
-    """One gradient step with the gradient's norm clipped; a step that is not finite is refused. Returns the norm."""
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
-    norm = float(nn.utils.clip_grad_norm_(parameters, max_norm))
-    if not torch.isfinite(loss) or norm != norm or norm == float("inf"):
-        raise NonFiniteError(f"the loss is {loss.item()} and the gradient's norm {norm}")
-    optimizer.step()
-    return norm
-
-
-class NonFiniteError(CoexError):
-    """A loss or gradient that is not a number: the parameters have not been touched."""
 
 
 def linear_decay(initial: float, steps_done: int, schedule_steps: int) -> float:

@@ -1,0 +1,217 @@
+"""Contingency-aware exploration: counts of (x, y, c, R), where the agent is, in which room, with what score."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from coex.bonuses import Metrics
+from coex.bonuses.evidence import RoomEvidence, location_errors
+from coex.envs import ram
+from coex.errors import UsageError
+from coex.optim import guarded_step
+from coex.representation.adm import (
+    GRID,
+    ADMConfig,
+    AttentiveDynamicsModel,
+    RolloutPass,
+    action_logits,
+    adm_losses,
+    forward_rollout,
+    locate,
+    propensity_weights,
+    smooth_attention,
+)
+from coex.representation.clusters import ClusterConfig, ObservationClusters
+from coex.representation.counts import VisitCounts
+from coex.rollout import Rollout
+
+_MAX_GRAD_NORM = 10.0  # far above what is seen: it only keeps a freak batch from undoing the model
+
+
+@dataclass(frozen=True)
+class CoexConfig:
+    """ψ(s) and where its parts come from."""
+
+    state: str = "xycR"  # any of x, y (location), c (room), R (score so far)
+    locator: Literal["adm", "ram", "random"] = "adm"  # ram: the truth; random: the control of appendix F
+    rooms: Literal["clusters", "ram"] = "clusters"
+    adm: ADMConfig = field(default_factory=ADMConfig)
+    clusters: ClusterConfig = field(default_factory=ClusterConfig)
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.state) - set("xycR"))
+        if unknown or not self.state or len(set(self.state)) != len(self.state):
+            raise UsageError(f"state takes letters of xycR, each once (such as xyc), not {self.state!r}")
+
+    @property
+    def needs_location(self) -> bool:
+        return not set(self.state).isdisjoint("xy")
+
+    @property
+    def needs_adm(self) -> bool:
+        return self.needs_location and self.locator == "adm"
+
+    @property
+    def needs_clusters(self) -> bool:
+        return "c" in self.state and self.rooms == "clusters"
+
+
+def coex_views(config: CoexConfig, game: str) -> list[str]:
+    """The views the bonus looks at. RAM is for the record, unless the configuration asks for the truth."""
+    has_truth = game in ram.RAM_GAMES
+    if not has_truth and ((config.needs_location and config.locator == "ram") or config.rooms == "ram"):
+        raise UsageError(f"{game} has no RAM truth; these games have it: {', '.join(ram.RAM_GAMES)}")
+    wanted = {"adm": config.needs_adm, "context": config.needs_clusters, "ram": has_truth}
+    return [view for view, is_wanted in wanted.items() if is_wanted]
+
+
+class CoexBonus:
+    """1/√N of ψ(s) = (x, y, c, R). The ADM's forward pass for the reward also serves its gradient step."""
+
+    def __init__(
+        self,
+        config: CoexConfig,
+        game: str,
+        num_actions: int,
+        seed: np.random.SeedSequence,
+        device: torch.device,
+    ) -> None:
+        self.config = config
+        self._game = game
+        self._device = device
+        self._generator = np.random.default_rng(seed)
+        self._counts = VisitCounts(len(config.state))
+        self._clusters = ObservationClusters(config.clusters) if config.needs_clusters else None
+        self._evidence = RoomEvidence(game) if game in ram.RAM_GAMES else None
+        self._adm: AttentiveDynamicsModel | None = None
+        self._carried: Tensor | None = None  # (N, 81) ᾱ on the frames the next rollout starts from
+        self._pass: RolloutPass | None = None
+        self._metrics: Metrics = {}
+        if config.needs_adm:
+            self._adm = AttentiveDynamicsModel(num_actions, config.adm).to(device)
+            self._parameters = list(self._adm.parameters())
+            self._optimizer = torch.optim.Adam(self._parameters, config.adm.learning_rate)
+
+    def reward(self, rollout: Rollout) -> Tensor:
+        parts: dict[str, NDArray[np.int64]] = {}
+        if self.config.needs_location:
+            locations = self._locate(rollout)  # (T, N, 2)
+            parts["x"], parts["y"] = locations[..., 0], locations[..., 1]
+        if "c" in self.config.state:
+            parts["c"] = self._rooms(rollout)
+        if "R" in self.config.state:
+            parts["R"] = np.floor(rollout.scores.numpy()).astype(np.int64)
+        keys = np.stack([parts[letter] for letter in self.config.state], axis=-1)  # (T, N, |ψ|)
+        counts = self._counts.visit(keys.reshape(-1, len(self.config.state)))  # time-major, as in Algorithm 1
+        bonus = torch.from_numpy(counts).float().rsqrt().view(rollout.actions.shape)
+        self._look_at_truth(rollout, parts)
+        self._metrics["bonus/mean"] = bonus.mean().item()
+        return bonus
+
+    def update(self, rollout: Rollout) -> Metrics:
+        metrics, self._metrics = self._metrics, {}
+        return metrics | (self._fit_adm(rollout) if self._adm is not None else {})
+
+    def snapshot(self) -> dict[str, Any]:
+        figures: dict[str, Any] = {"counts/states": len(self._counts)}
+        if self._clusters is not None:
+            figures["rooms/clusters"] = len(self._clusters)
+        if self._evidence is not None:
+            figures |= self._evidence.snapshot()
+        return figures
+
+    def state_dict(self) -> dict[str, Any]:
+        state: dict[str, Any] = {
+            "counts": self._counts.state_dict(),
+            "generator": self._generator.bit_generator.state,
+        }
+        if self._clusters is not None:
+            state["clusters"] = self._clusters.state_dict()
+        if self._evidence is not None:
+            state["evidence"] = self._evidence.state_dict()
+        if self._adm is not None:
+            state |= {"adm": self._adm.state_dict(), "optimizer": self._optimizer.state_dict()}
+            if self._carried is not None:
+                state["attention"] = self._carried
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._counts.load_state_dict(state["counts"])
+        self._generator.bit_generator.state = state["generator"]
+        if self._clusters is not None:
+            self._clusters.load_state_dict(state["clusters"])
+        if self._evidence is not None:
+            self._evidence.load_state_dict(state["evidence"])
+        if self._adm is not None:
+            self._adm.load_state_dict(state["adm"])
+            self._optimizer.load_state_dict(state["optimizer"])
+            self._carried = state.get("attention")
+
+    def _locate(self, rollout: Rollout) -> NDArray[np.int64]:
+        """(T, N, 2) the cell (x, y) of the agent in the picture that each step led to."""
+        shape = tuple(rollout.actions.shape)
+        if self.config.locator == "random":
+            return self._generator.integers(GRID, size=(*shape, 2))
+        if self.config.locator == "ram":
+            return ram.player_grid_cell(self._game, rollout.next_view("ram").numpy())
+        assert self._adm is not None
+        frames = rollout.views["adm"].to(self._device)
+        if self._carried is None:  # the run's first frames: nothing to smooth with yet
+            with torch.no_grad():
+                self._carried = self._adm.attend(self._adm.encode(frames[0]))
+        self._pass = forward_rollout(
+            self._adm,
+            frames,
+            rollout.final_index.to(self._device),
+            rollout.final_views["adm"].to(self._device),
+        )
+        smoothed = smooth_attention(
+            self._pass.attention.detach(),
+            self._carried,
+            rollout.final_index.to(self._device),
+            self._pass.restart,
+        )
+        self._carried = smoothed.carried
+        return locate(smoothed.attention).cpu().numpy()
+
+    def _rooms(self, rollout: Rollout) -> NDArray[np.int64]:
+        """(T, N) the room's name, by its cluster or by RAM."""
+        if self._clusters is None:
+            return ram.room(self._game, rollout.next_view("ram").numpy())
+        embeddings = self._clusters.embed(rollout.next_view("context").flatten(0, 1))
+        return self._clusters.assign(embeddings).reshape(tuple(rollout.actions.shape))
+
+    def _look_at_truth(self, rollout: Rollout, parts: dict[str, NDArray[np.int64]]) -> None:
+        if self._evidence is None:
+            return
+        memory = rollout.next_view("ram").numpy()  # (T, N, 128)
+        rooms = parts.get("c", np.zeros(memory.shape[:-1], np.int64))
+        self._evidence.add(rooms.ravel(), memory.reshape(-1, memory.shape[-1]))
+        if "x" in parts and "y" in parts:
+            errors = location_errors(self._game, np.stack([parts["x"], parts["y"]], axis=-1), memory)
+            if len(errors):
+                self._metrics["adm/distance"] = float(errors.mean())
+
+    def _fit_adm(self, rollout: Rollout) -> Metrics:
+        """One gradient step on all the rollout's transitions, with the pass that gave the reward."""
+        assert self._adm is not None and self._pass is not None
+        features, self._pass = self._pass, None
+        actions = rollout.actions.to(self._device)
+        weights = propensity_weights(
+            rollout.log_probs.to(self._device), self._adm.num_actions, self.config.adm.propensity_clip
+        )
+        cells = self._adm.cell_logits(features.previous, features.current)  # (T, N, 81, A)
+        losses = adm_losses(cells, features.attention, actions, self.config.adm, weights)
+        guarded_step(self._optimizer, losses.total, self._parameters, _MAX_GRAD_NORM)
+        guesses = action_logits(features.attention.detach(), cells.detach()).argmax(-1)
+        return {
+            "adm/accuracy": (guesses == actions).float().mean().item(),
+            "adm/loss": losses.total.item(),
+            "adm/loss_action": losses.action.mean().item(),
+            "adm/loss_cell": losses.cell.mean().item(),
+            "adm/entropy": -losses.entropy.mean().item(),
+        }

@@ -1,0 +1,64 @@
+"""Counts of hashed pictures: A2C+Pixel-SimHash, the paper's baseline after Tang et al. (2017)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from coex.bonuses import Metrics
+from coex.envs import VIEW_SHAPES
+from coex.errors import UsageError
+from coex.representation.counts import VisitCounts
+from coex.rollout import Rollout
+
+_NUM_PIXELS = int(np.prod(VIEW_SHAPES["small"]))
+# Whole numbers close to a Gaussian: every sum of pixels is then exact in float32, whatever the batch.
+_WEIGHT_SCALE, _MAX_WEIGHT = 6, 24
+assert _NUM_PIXELS * 255 * _MAX_WEIGHT < 2**24
+
+
+@dataclass(frozen=True)
+class SimHashConfig:
+    """The length of the binary code; the paper's is 128."""
+
+    bits: int = 128
+
+    def __post_init__(self) -> None:
+        if self.bits < 1 or self.bits % 64:
+            raise UsageError(f"bits must be a multiple of 64, not {self.bits}")
+
+
+class SimHashBonus:
+    """1/√N over the signs of random projections of the small grey picture."""
+
+    def __init__(self, config: SimHashConfig, seed: np.random.SeedSequence) -> None:
+        draws = np.random.default_rng(seed).standard_normal((_NUM_PIXELS, config.bits))
+        weights = np.rint(draws * _WEIGHT_SCALE).clip(-_MAX_WEIGHT, _MAX_WEIGHT)
+        self._weights = torch.from_numpy(weights).float()  # (2704, bits)
+        self._counts = VisitCounts(config.bits // 64)
+
+    def hash(self, pictures: Tensor) -> NDArray[np.int64]:
+        """(M, 52, 52) uint8 -> (M, bits / 64) exact keys."""
+        signs = pictures.flatten(1).float() @ self._weights > 0  # (M, bits)
+        return np.packbits(signs.numpy(), axis=1).view(np.int64)
+
+    def reward(self, rollout: Rollout) -> Tensor:
+        keys = self.hash(rollout.next_view("small").flatten(0, 1))
+        counts = torch.from_numpy(self._counts.visit(keys)).float()
+        return counts.rsqrt().view(rollout.actions.shape)
+
+    def update(self, rollout: Rollout) -> Metrics:
+        return {}
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"counts/states": len(self._counts)}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"weights": self._weights.numpy().astype(np.int8), "counts": self._counts.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._weights = torch.from_numpy(state["weights"]).float()
+        self._counts.load_state_dict(state["counts"])

@@ -1,0 +1,22 @@
+"""One guarded gradient step, for every network that is trained."""
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from coex.errors import CoexError
+
+
+class NonFiniteError(CoexError):
+    """A loss or gradient that is not a number: the parameters have not been touched."""
+
+
+def guarded_step(optimizer: Optimizer, loss: Tensor, parameters: list[nn.Parameter], max_norm: float) -> float:
+    """One gradient step with the gradient's norm clipped; one that is not finite is refused. Returns the norm."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    norm = nn.utils.clip_grad_norm_(parameters, max_norm)
+    if not torch.isfinite(loss) or not torch.isfinite(norm):
+        raise NonFiniteError(f"the loss is {loss.item():g} and the gradient's norm {norm.item():g}")
+    optimizer.step()
+    return norm.item()

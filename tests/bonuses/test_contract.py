@@ -1,0 +1,101 @@
+"""What every bonus promises."""
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from coex.bonuses import Bonus
+from coex.methods import bonus_views, make_bonus, make_config
+
+CONFIGURATIONS = [
+    ("a2c+coex", {}),
+    ("a2c+coex", {"state": "xy"}),
+    ("a2c+coex", {"state": "cR"}),
+    ("a2c+coex", {"state": "xyR", "adm": {"attention": "softmax"}}),
+    ("a2c+coex", {"locator": "random"}),
+    ("a2c+coex-ram", {}),
+    ("a2c+simhash", {}),
+]
+
+
+@pytest.fixture(params=CONFIGURATIONS, ids=[f"{method}{settings or ''}" for method, settings in CONFIGURATIONS])
+def make(request: pytest.FixtureRequest) -> Callable[[], Bonus]:
+    method, settings = request.param
+    config = make_config("montezuma", method, {"bonus": settings})
+
+    def make_one() -> Bonus:
+        torch.manual_seed(0)
+        bonus = make_bonus(config, 6, np.random.SeedSequence(1), torch.device("cpu"))
+        assert bonus is not None
+        return bonus
+
+    return make_one
+
+
+def test_rewards_are_finite_and_in_shape(make, make_rollout):
+    bonus = make()
+    for seed in range(3):
+        reward = bonus.reward(make_rollout(seed))
+        bonus.update(make_rollout(seed))
+        assert reward.shape == (5, 3)
+        assert reward.dtype == torch.float32
+        assert not reward.requires_grad
+        assert ((reward > 0) & (reward <= 1)).all()
+
+
+def test_rare_is_worth_more_than_common(make, make_rollout):
+    bonus, rollout = make(), make_rollout(pictures=1)
+    first = bonus.reward(rollout).mean()
+    for _ in range(10):
+        last = bonus.reward(rollout).mean()
+    assert last < first
+
+
+def test_the_rollout_is_left_alone(make, make_rollout):
+    bonus, rollout = make(), make_rollout()
+    before = copy.deepcopy(rollout)
+    bonus.reward(rollout)
+    bonus.update(rollout)
+    for name, value in vars(before).items():
+        after = getattr(rollout, name)
+        if isinstance(value, torch.Tensor):
+            assert torch.equal(value, after), name
+        elif isinstance(value, dict):
+            assert all(torch.equal(value[key], after[key]) for key in value), name
+
+
+def test_the_same_seed_gives_the_same_numbers(make, make_rollout):
+    one, other = make(), make()
+    for seed in range(4):
+        assert torch.equal(one.reward(make_rollout(seed)), other.reward(make_rollout(seed)))
+        assert one.update(make_rollout(seed)) == other.update(make_rollout(seed))
+    assert one.snapshot() == other.snapshot()
+
+
+def test_a_restored_bonus_goes_on_identically(make, make_rollout):
+    original = make()
+    for seed in range(3):
+        original.reward(make_rollout(seed))
+        original.update(make_rollout(seed))
+    restored = make()
+    restored.reward(make_rollout(9))  # another history
+    restored.update(make_rollout(9))
+    restored.load_state_dict(copy.deepcopy(original.state_dict()))
+    for seed in range(3, 6):
+        assert torch.equal(original.reward(make_rollout(seed)), restored.reward(make_rollout(seed)))
+        assert original.update(make_rollout(seed)) == restored.update(make_rollout(seed))
+    assert original.snapshot() == restored.snapshot()
+
+
+def test_it_names_the_views_it_looks_at(make, make_rollout, request):
+    method, settings = request.node.callspec.params["make"]
+    views = bonus_views(make_config("montezuma", method, {"bonus": settings}))
+    rollout = make_rollout()
+    rollout.views = {name: rollout.views[name] for name in views}
+    rollout.final_views = {name: rollout.final_views[name] for name in views}
+    bonus = make()
+    bonus.reward(rollout)
+    bonus.update(rollout)

@@ -14,8 +14,8 @@ from benchmarks.rows import GAME, Row
 
 Point = tuple[int, float]  # agent steps done, seconds on any clock
 
-# By default OpenMP's threads spin between torch's calls and take the cores from a peer's emulators; with few cores
-# a passive wait can be three times as fast. The peer is probed with both and runs with the faster one.
+# By default OpenMP's threads spin between torch's calls and take the cores from a peer's emulators: on 2 busy
+# cores, a passive wait was two to three times as fast. The peer is probed with both and runs with the faster one.
 WAIT_POLICIES: dict[str, dict[str, str]] = {"default": {}, "passive": {"OMP_WAIT_POLICY": "PASSIVE"}}
 PROBE_STEPS = 4_000
 

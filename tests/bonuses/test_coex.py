@@ -52,8 +52,12 @@ def test_the_batched_bonus_is_algorithm_1_step_by_step(make_rollout):
     for seed in range(12):
         rollout = make_rollout(seed, steps=7, envs=4)
         with torch.no_grad():  # the same attention and embeddings for both
-            frames = bonus._adm.attend(bonus._adm.encode(rollout.views["adm"])).double().numpy()  # (T + 1, N, 81)
-            reached = bonus._adm.attend(bonus._adm.encode(rollout.next_view("adm"))).double().numpy()
+            frames = (
+                bonus._locator.model.attend(bonus._locator.model.encode(rollout.views["adm"])).double().numpy()
+            )  # (T + 1, N, 81)
+            reached = (
+                bonus._locator.model.attend(bonus._locator.model.encode(rollout.next_view("adm"))).double().numpy()
+            )
         embeddings = bonus._clusters.embed(rollout.next_view("context").flatten(0, 1)).reshape(7, 4, -1)
         if not literal.smoothed:
             literal.smoothed = dict(enumerate(frames[0]))

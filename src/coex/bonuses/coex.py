@@ -10,26 +10,13 @@ from torch import Tensor
 
 from coex.bonuses import Metrics
 from coex.bonuses.evidence import RoomEvidence, location_errors
+from coex.bonuses.locator import ADMLocator
 from coex.envs import ram
 from coex.errors import UsageError
-from coex.optim import guarded_step
-from coex.representation.adm import (
-    GRID,
-    ADMConfig,
-    AttentiveDynamicsModel,
-    RolloutPass,
-    action_logits,
-    adm_losses,
-    forward_rollout,
-    locate,
-    propensity_weights,
-    smooth_attention,
-)
+from coex.representation.adm import GRID, ADMConfig, AttentiveDynamicsModel
 from coex.representation.clusters import ClusterConfig, ObservationClusters
 from coex.representation.counts import VisitCounts
 from coex.rollout import Rollout
-
-_MAX_GRAD_NORM = 10.0  # far above what is seen: it only keeps a freak batch from undoing the model
 
 
 @dataclass(frozen=True)
@@ -70,7 +57,7 @@ def coex_views(config: CoexConfig, game: str) -> list[str]:
 
 
 class CoexBonus:
-    """1/√N of ψ(s) = (x, y, c, R). The ADM's forward pass for the reward also serves its gradient step."""
+    """1/√N of ψ(s) = (x, y, c, R). `update` follows `reward`, for the same rollout."""
 
     def __init__(
         self,
@@ -82,19 +69,14 @@ class CoexBonus:
     ) -> None:
         self.config = config
         self._game = game
-        self._device = device
         self._generator = np.random.default_rng(seed)
         self._counts = VisitCounts(len(config.state))
         self._clusters = ObservationClusters(config.clusters) if config.needs_clusters else None
         self._evidence = RoomEvidence(game) if game in ram.RAM_GAMES else None
-        self._adm: AttentiveDynamicsModel | None = None
-        self._carried: Tensor | None = None  # (N, 81) ᾱ on the frames the next rollout starts from
-        self._pass: RolloutPass | None = None
         self._metrics: Metrics = {}
+        self._locator: ADMLocator | None = None
         if config.needs_adm:
-            self._adm = AttentiveDynamicsModel(num_actions, config.adm).to(device)
-            self._parameters = list(self._adm.parameters())
-            self._optimizer = torch.optim.Adam(self._parameters, config.adm.learning_rate)
+            self._locator = ADMLocator(AttentiveDynamicsModel(num_actions, config.adm), device)
 
     def reward(self, rollout: Rollout) -> Tensor:
         parts: dict[str, NDArray[np.int64]] = {}
@@ -107,14 +89,14 @@ class CoexBonus:
             parts["R"] = np.floor(rollout.scores.numpy()).astype(np.int64)
         keys = np.stack([parts[letter] for letter in self.config.state], axis=-1)  # (T, N, |ψ|)
         counts = self._counts.visit(keys.reshape(-1, len(self.config.state)))  # time-major, as in Algorithm 1
-        bonus = torch.from_numpy(counts).float().rsqrt().view(rollout.actions.shape)
+        bonus = torch.from_numpy(counts).double().rsqrt().float().view(rollout.actions.shape)
         self._look_at_truth(rollout, parts)
         self._metrics["bonus/mean"] = bonus.mean().item()
         return bonus
 
     def update(self, rollout: Rollout) -> Metrics:
         metrics, self._metrics = self._metrics, {}
-        return metrics | (self._fit_adm(rollout) if self._adm is not None else {})
+        return metrics | (self._locator.fit(rollout) if self._locator else {})
 
     def snapshot(self) -> dict[str, Any]:
         figures: dict[str, Any] = {"counts/states": len(self._counts)}
@@ -133,10 +115,8 @@ class CoexBonus:
             state["clusters"] = self._clusters.state_dict()
         if self._evidence is not None:
             state["evidence"] = self._evidence.state_dict()
-        if self._adm is not None:
-            state |= {"adm": self._adm.state_dict(), "optimizer": self._optimizer.state_dict()}
-            if self._carried is not None:
-                state["attention"] = self._carried
+        if self._locator is not None:
+            state["locator"] = self._locator.state_dict()
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -146,37 +126,17 @@ class CoexBonus:
             self._clusters.load_state_dict(state["clusters"])
         if self._evidence is not None:
             self._evidence.load_state_dict(state["evidence"])
-        if self._adm is not None:
-            self._adm.load_state_dict(state["adm"])
-            self._optimizer.load_state_dict(state["optimizer"])
-            self._carried = state.get("attention")
+        if self._locator is not None:
+            self._locator.load_state_dict(state["locator"])
 
     def _locate(self, rollout: Rollout) -> NDArray[np.int64]:
         """(T, N, 2) the cell (x, y) of the agent in the picture that each step led to."""
-        shape = tuple(rollout.actions.shape)
         if self.config.locator == "random":
-            return self._generator.integers(GRID, size=(*shape, 2))
+            return self._generator.integers(GRID, size=(*rollout.actions.shape, 2))
         if self.config.locator == "ram":
             return ram.player_grid_cell(self._game, rollout.next_view("ram").numpy())
-        assert self._adm is not None
-        frames = rollout.views["adm"].to(self._device)
-        if self._carried is None:  # the run's first frames: nothing to smooth with yet
-            with torch.no_grad():
-                self._carried = self._adm.attend(self._adm.encode(frames[0]))
-        self._pass = forward_rollout(
-            self._adm,
-            frames,
-            rollout.final_index.to(self._device),
-            rollout.final_views["adm"].to(self._device),
-        )
-        smoothed = smooth_attention(
-            self._pass.attention.detach(),
-            self._carried,
-            rollout.final_index.to(self._device),
-            self._pass.restart,
-        )
-        self._carried = smoothed.carried
-        return locate(smoothed.attention).cpu().numpy()
+        assert self._locator is not None
+        return self._locator.locate(rollout)
 
     def _rooms(self, rollout: Rollout) -> NDArray[np.int64]:
         """(T, N) the room's name, by its cluster or by RAM."""
@@ -195,23 +155,3 @@ class CoexBonus:
             errors = location_errors(self._game, np.stack([parts["x"], parts["y"]], axis=-1), memory)
             if len(errors):
                 self._metrics["adm/distance"] = float(errors.mean())
-
-    def _fit_adm(self, rollout: Rollout) -> Metrics:
-        """One gradient step on all the rollout's transitions, with the pass that gave the reward."""
-        assert self._adm is not None and self._pass is not None
-        features, self._pass = self._pass, None
-        actions = rollout.actions.to(self._device)
-        weights = propensity_weights(
-            rollout.log_probs.to(self._device), self._adm.num_actions, self.config.adm.propensity_clip
-        )
-        cells = self._adm.cell_logits(features.previous, features.current)  # (T, N, 81, A)
-        losses = adm_losses(cells, features.attention, actions, self.config.adm, weights)
-        guarded_step(self._optimizer, losses.total, self._parameters, _MAX_GRAD_NORM)
-        guesses = action_logits(features.attention.detach(), cells.detach()).argmax(-1)
-        return {
-            "adm/accuracy": (guesses == actions).float().mean().item(),
-            "adm/loss": losses.total.item(),
-            "adm/loss_action": losses.action.mean().item(),
-            "adm/loss_cell": losses.cell.mean().item(),
-            "adm/entropy": -losses.entropy.mean().item(),
-        }

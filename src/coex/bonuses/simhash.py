@@ -47,8 +47,8 @@ class SimHashBonus:
 
     def reward(self, rollout: Rollout) -> Tensor:
         keys = self.hash(rollout.next_view("small").flatten(0, 1))
-        counts = torch.from_numpy(self._counts.visit(keys)).float()
-        return counts.rsqrt().view(rollout.actions.shape)
+        counts = torch.from_numpy(self._counts.visit(keys)).double()
+        return counts.rsqrt().float().view(rollout.actions.shape)
 
     def update(self, rollout: Rollout) -> Metrics:
         return {}

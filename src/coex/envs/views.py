@@ -1,7 +1,7 @@
 """The pictures that learners and bonuses ask for, and how a screen becomes each of them."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import cv2
 import numpy as np
@@ -58,10 +58,31 @@ def paint_frames(out: Views, grey: Frame | None, rgb: Frame | None, fresh: bool)
         out[name][...] = _resize(rgb, out[name].shape[0])
 
 
+class _Target(NamedTuple):
+    """Where a view of an Atari screen goes: an address, and what `coex_shrink` needs to know of it."""
+
+    address: int  # of the first pixel written
+    height: int
+    width: int
+    channels: int
+    stride: int  # bytes from pixel to pixel
+    stack: int  # address of the frame stack it belongs to, or 0
+
+
+def _target(name: str, view: Frame) -> _Target:
+    height, width = view.shape[:2]
+    address = view.ctypes.data
+    if name == "policy":
+        return _Target(address + STACK - 1, height, width, 1, STACK, address)
+    channels = 1 if name in GREY_VIEWS else 3
+    return _Target(address, height, width, channels, channels, 0)
+
+
 class AtariPainter:
     """Views of the brighter of two palette screens (Atari draws some sprites only every other frame).
 
     Rows of a view whose part of the screen has not changed since the last `paint` into it are left as they stand.
+    Addresses are looked up once: asking NumPy for them takes longer than painting does.
     """
 
     def __init__(self, height: int, width: int) -> None:
@@ -70,9 +91,13 @@ class AtariPainter:
         self._last = np.zeros_like(self.screens)
         self._changed = np.ones(height, np.uint8)  # rows that differ from `_last`
         self._blends = {1: np.zeros((height, width), np.uint8), 3: np.zeros((height, width, 3), np.uint8)}
-        self._tables = {1: palette.GREY, 3: palette.RGB}
-        self._painted: Views | None = None  # the views that hold the last picture
         self._native = native.load()
+        self._pairs = [pair[k].ctypes.data for pair in (self.screens, self._last) for k in range(2)]
+        self._changed_at = self._changed.ctypes.data
+        self._blends_at = {channels: blend.ctypes.data for channels, blend in self._blends.items()}
+        self._tables_at = {1: palette.GREY.ctypes.data, 3: palette.RGB.ctypes.data}
+        self._painted: Views | None = None  # the views that hold the last picture, and where they are
+        self._targets: list[_Target] = []
 
     def rgb(self) -> Frame:
         """(H, W, 3) what the agent sees, in full size."""
@@ -85,49 +110,26 @@ class AtariPainter:
     def paint(self, out: Views, fresh: bool) -> None:
         if self._native is None:
             grey = np.maximum(palette.GREY[self.screens[0]], palette.GREY[self.screens[1]])
-            paint_frames(out, grey, self.rgb() if out.keys() & set(RGB_VIEWS) else None, fresh)
+            paint_frames(out, grey, self.rgb(), fresh)
             return
-        self._find_changes(fresh or out is not self._painted)
-        self._painted = out
-        if not out.keys().isdisjoint(GREY_VIEWS):
-            self._blend(channels=1)
-        if not out.keys().isdisjoint(RGB_VIEWS):
-            self._blend(channels=3)
-        for name, view in out.items():
-            if name == "policy":
-                if fresh:
-                    view[...] = 0
-                else:
-                    self._native.coex_push(view.ctypes.data, view.shape[0] * view.shape[1])
-                self._shrink(view[..., -1:], stride=STACK)
-            elif name in GREY_VIEWS:
-                self._shrink(view[..., None], stride=1)
-            elif name in RGB_VIEWS:
-                self._shrink(view, stride=3)
-
-    def _find_changes(self, everything: bool) -> None:
-        assert self._native is not None
-        screens, last = self.screens.ctypes.data, self._last.ctypes.data
-        second = self.screens[0].nbytes  # where the second screen begins
-        self._native.coex_changed(
-            screens, screens + second, last, last + second, *self._size, self._changed.ctypes.data
-        )
-        if everything:
+        self._native.coex_changed(*self._pairs, *self._size, self._changed_at)
+        if out is not self._painted:
+            self._painted = out
+            self._targets = [_target(name, view) for name, view in out.items() if name != "ram"]
             self._changed[...] = 1
-
-    def _blend(self, channels: int) -> None:
-        assert self._native is not None
-        screens, second = self.screens.ctypes.data, self.screens[0].nbytes
-        table, blend = self._tables[channels].ctypes.data, self._blends[channels].ctypes.data
-        self._native.coex_blend(
-            screens, screens + second, *self._size, self._changed.ctypes.data, table, channels, blend
-        )
-
-    def _shrink(self, view: Frame, stride: int) -> None:
-        assert self._native is not None
-        height, width, channels = view.shape
-        failed = self._native.coex_shrink(
-            self._blends[channels].ctypes.data, *self._size, channels, self._changed.ctypes.data,
-            view.ctypes.data, height, width, stride,
-        )  # fmt: skip
-        assert not failed, f"cannot shrink {self._size} to {height}x{width}"
+        if fresh:
+            self._changed[...] = 1
+            if "policy" in out:
+                out["policy"][...] = 0
+        for channels in {target.channels for target in self._targets}:
+            self._native.coex_blend(
+                *self._pairs[:2], *self._size, self._changed_at, self._tables_at[channels], channels,
+                self._blends_at[channels],
+            )  # fmt: skip
+        for address, height, width, channels, stride, stack in self._targets:
+            if stack and not fresh:
+                self._native.coex_push(stack, height * width)
+            failed = self._native.coex_shrink(
+                self._blends_at[channels], *self._size, channels, self._changed_at, address, height, width, stride
+            )
+            assert not failed, f"cannot shrink {self._size} to {height}x{width}"

@@ -1,5 +1,6 @@
 """The process that runs some of the environments and writes what they show into shared memory."""
 
+import os
 import signal
 import traceback
 from collections.abc import Callable
@@ -91,6 +92,10 @@ def serve(connection: Connection, assignment: Assignment, allocate: Callable[[],
     """Answers requests until told to stop or until the main process is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
     cv2.setNumThreads(0)  # one core a worker
+    if hasattr(os, "SCHED_BATCH"):
+        # A batch process, when woken, does not take the core from the one that woke it: the main process can
+        # wake all workers before the first of them begins its work.
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     try:
         worker = Worker(assignment, allocate())
         connection.send(("ready", worker.action_names))

@@ -111,9 +111,9 @@ def _initialise(model: AttentiveDynamicsModel) -> None:
 def _on_distinct_rows(head: nn.Sequential, rows: Tensor) -> Tensor:
     """`head(rows)`, (…, d) → (…, o), computed once for rows that are equal.
 
-    Most of a screen is the same at the next step and in the next environment: in the paper's games 14 to 41 %
-    of the rows are distinct. Equal features come from equal pixels, so whichever of the equal rows passes the
-    gradient of them all to the encoder, its parameters receive the same.
+    Most of a screen is the same at the next step and in the next environment: in random play of the paper's
+    games 14 to 41 % of the rows are distinct. Equal features come from equal pixels, so whichever of the equal
+    rows passes the gradient of them all to the encoder, its parameters receive the same.
     """
     with torch.no_grad():
         # Rows have the same projection onto an arbitrary direction only if they are equal, up to rounding.

@@ -1,0 +1,1 @@
+"""Evaluation against RAM: how well the agent is located and rooms are told apart."""

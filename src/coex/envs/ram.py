@@ -1,0 +1,160 @@
+"""Where the player truly is, and in which room, read from the Atari's 128 bytes of RAM.
+
+For evaluation and CoEX+RAM only: no other agent sees any of this. Boxes are on the 160x210 screen.
+
+Every formula was checked against the pixels of the emulator (ale-py 0.12.1, frame skip 4, maximum of the
+last two frames); `docs/images/ram` shows the boxes, `tests/envs/test_ram.py` repeats the check. A byte may be
+one frame ahead of the screen, so a box leads a running or falling sprite by up to 4 pixels, never by more.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+SCREEN_WIDTH, SCREEN_HEIGHT = 160, 210
+GRID = 9  # the attention grid of the paper is 9x9
+RAM_BYTES = 128
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Box = tuple[Ints | int, Ints | int, Ints | int, Ints | int]  # x, y, width, height; (x, y) is the top left
+
+
+@dataclass(frozen=True)
+class Truth:
+    """One game's formulas. `r[n]` is RAM byte n as an integer, of shape (...)."""
+
+    box: Callable[[Ints], Box]
+    visible: Callable[[Ints], Ints | Bools]
+    room: Callable[[Ints], Ints] | None = None
+
+
+def _show_rows(x: Ints | int, y: Ints, width: int, height: int, top: int, bottom: int) -> Box:
+    """The part of a box between the screen rows `top` and `bottom`, where the game draws sprites."""
+    y_first, y_last = np.maximum(y, top), np.minimum(y + height, bottom)
+    return x, y_first, width, np.maximum(y_last - y_first, 0)
+
+
+def _hero_box(r: Ints) -> Box:
+    # Between rooms, and when he flies against the ceiling, he is cut off by the edge of the cave.
+    return _show_rows(r[27], 135 - r[31], 8, 24, top=20, bottom=137)
+
+
+def _private_eye_box(r: Ints) -> Box:
+    # Two heights: byte 97 while he is thrown up out of his car, byte 86 (which also bobs) while he drives.
+    return r[63], np.where(r[97] > 0, 150 - r[97], 170 - r[86]), 8, 25
+
+
+def _qbert_box(r: Ints) -> Box:
+    # The screen has about 25 lines for every 24 steps of the byte; he drops in from above the first line.
+    return _show_rows(r[43] - 3, r[67] + r[67] // 25 - 9, 8, 20, top=10, bottom=SCREEN_HEIGHT)
+
+
+def _venture_box(r: Ints) -> Box:
+    # On the two maps of the dungeon he is a dot; in the rooms the dot's bytes are his arrow's.
+    on_map = (r[90] == 8) | (r[90] == 9)
+    x, y = np.where(on_map, r[85] - 1, r[79] - 1), np.where(on_map, 2 * r[26] + 25, 2 * r[20] + 26)
+    return x, y, np.where(on_map, 1, 8), np.where(on_map, 2, 12)
+
+
+_LEAST_ROWS = 6  # of a sprite that the edge of the picture cuts off, for it to count as visible
+
+_TRUTH = {
+    "Freeway": Truth(
+        box=lambda r: (44, 193 - r[14], 7, 8),
+        visible=lambda r: r[14] < 193,
+    ),
+    "Frostbite": Truth(
+        box=lambda r: (r[102], r[100] + 29, 8, 18),
+        visible=lambda r: r[113] == 0,  # else: drowning, freezing, caught by the bear, or in the igloo
+    ),
+    "Hero": Truth(
+        box=_hero_box,
+        # Byte 45 counts down from 255 while he dies, then while he sinks in anew, often behind rock;
+        # it rests at 83 until the joystick is touched, and at 0 in play.
+        visible=lambda r: (r[45] <= 83) & (_hero_box(r)[3] >= _LEAST_ROWS),
+        room=lambda r: 256 * r[117] + r[28],  # level, screen
+    ),
+    "MontezumaRevenge": Truth(
+        box=lambda r: (r[42] - 1, 308 - r[43], 8, 20),
+        # Byte 4 is 2 and then 1 while the next room is set up, before it is drawn; byte 2 is 6 in death.
+        visible=lambda r: (r[4] == 0) & (r[2] != 6),
+        room=lambda r: 256 * r[57] + r[3],  # level, room
+    ),
+    "PrivateEye": Truth(
+        box=_private_eye_box,
+        visible=lambda r: r[63] > 0,
+        room=lambda r: r[92],
+    ),
+    "Qbert": Truth(
+        box=_qbert_box,
+        # Byte 59 is 255 from a leap off the pyramid or a collision until he drops in again, 1 on a disc.
+        visible=lambda r: (r[59] != 255) & (r[67] < 200) & (_qbert_box(r)[3] >= _LEAST_ROWS),
+    ),
+    "Seaquest": Truth(
+        box=lambda r: (r[70], r[97] + 33, 16, 11),
+        visible=lambda r: (r[105] == 0) & (r[97] > 0),  # byte 105 counts down through the explosion
+    ),
+    "Venture": Truth(
+        box=_venture_box,
+        # Byte 77 is 1 in death; byte 76 starts at 63 on the frame on which the next scene replaces the last.
+        visible=lambda r: (r[77] != 1) & (r[76] < 63),
+        room=lambda r: r[90],
+    ),
+}
+
+RAM_GAMES: tuple[str, ...] = tuple(_TRUTH)
+ROOM_GAMES: tuple[str, ...] = tuple(game for game, truth in _TRUTH.items() if truth.room)
+
+
+def player_box(game: str, ram: ArrayLike) -> Ints:
+    """Top left, width and height of the player on the 160x210 screen: (..., 128) -> (..., 4).
+
+    Meaningful where `player_visible`.
+    """
+    return np.stack(np.broadcast_arrays(*_truth(game).box(_bytes(ram))), axis=-1)
+
+
+def player_visible(game: str, ram: ArrayLike) -> Bools:
+    """Whether the player is drawn, alive, in its box: (..., 128) -> (...)."""
+    centre = player_cell(game, ram)  # (..., 2)
+    on_screen = ((centre >= 0) & (centre < GRID)).all(axis=-1)
+    return np.asarray(on_screen & _truth(game).visible(_bytes(ram)))
+
+
+def room(game: str, ram: ArrayLike) -> Ints:
+    """The true room, distinct for each level; 0 in games of one room: (..., 128) -> (...).
+
+    Montezuma's changes up to one step before the picture does; the player is not visible then.
+    """
+    r = _bytes(ram)
+    room_of = _truth(game).room
+    return np.asarray(room_of(r) if room_of else np.zeros(r.shape[1:], np.int64))
+
+
+def player_cell(game: str, ram: ArrayLike) -> NDArray[np.float64]:
+    """Centre (x, y) of the player's box in units of the 9x9 grid: (..., 128) -> (..., 2)."""
+    box = player_box(game, ram)  # (..., 4)
+    centre = box[..., :2] + box[..., 2:] / 2  # (..., 2)
+    return centre * (GRID / SCREEN_WIDTH, GRID / SCREEN_HEIGHT)
+
+
+def player_grid_cell(game: str, ram: ArrayLike) -> Ints:
+    """The grid cell (x, y) that holds the centre, 0 to 8: (..., 128) -> (..., 2)."""
+    return np.floor(player_cell(game, ram)).astype(np.int64).clip(0, GRID - 1)
+
+
+def _truth(game: str) -> Truth:
+    if game not in _TRUTH:
+        raise ValueError(f"no RAM truth for {game!r}: only for {', '.join(RAM_GAMES)}")
+    return _TRUTH[game]
+
+
+def _bytes(ram: ArrayLike) -> Ints:
+    """RAM as int64 (uint8 arithmetic wraps) with the byte's index first: (..., 128) -> (128, ...)."""
+    ram = np.asarray(ram)
+    if ram.shape[-1:] != (RAM_BYTES,):
+        raise ValueError(f"RAM must have shape (..., {RAM_BYTES}), not {ram.shape}")
+    return np.moveaxis(ram, -1, 0).astype(np.int64)

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from coex import __version__
+from coex.analysis.commands import add_commands
 from coex.errors import CoexError, UsageError
 
 
@@ -44,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"coex {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     _add_train(commands)
+    add_commands(commands)
     games = commands.add_parser("games", help="list the games")
     games.set_defaults(run=_games)
     methods = commands.add_parser("methods", help="list the methods")

@@ -3,8 +3,8 @@
 For evaluation and CoEX+RAM only: no other agent sees any of this. Boxes are on the 160x210 screen.
 
 Every formula was checked against the pixels of the emulator (ale-py 0.12.1, frame skip 4, maximum of the
-last two frames); `docs/images/ram` shows the boxes, `tests/envs/test_ram.py` repeats the check. A byte may be
-one frame ahead of the screen, so a box leads a running or falling sprite by up to 4 pixels, never by more.
+last two frames); `docs/images/ram` shows the boxes, `tests/envs/test_ram.py` repeats the check. In some games
+the bytes are one frame ahead of the screen, so that a box leads a running or falling sprite by 1 to 4 pixels.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from coex.errors import UsageError
 
 SCREEN_WIDTH, SCREEN_HEIGHT = 160, 210
 GRID = 9  # the attention grid of the paper is 9x9
@@ -48,7 +50,7 @@ def _private_eye_box(r: Ints) -> Box:
 
 
 def _qbert_box(r: Ints) -> Box:
-    # The screen has about 25 lines for every 24 steps of the byte; he drops in from above the first line.
+    # The screen has about 26 lines for every 25 steps of the byte; he drops in from above the first line.
     return _show_rows(r[43] - 3, r[67] + r[67] // 25 - 9, 8, 20, top=10, bottom=SCREEN_HEIGHT)
 
 
@@ -64,7 +66,7 @@ _LEAST_ROWS = 6  # of a sprite that the edge of the picture cuts off, for it to 
 _TRUTH = {
     "Freeway": Truth(
         box=lambda r: (44, 193 - r[14], 7, 8),
-        visible=lambda r: r[14] < 193,
+        visible=lambda r: r[14] > 0,  # always: at the bottom of the road it is 6
     ),
     "Frostbite": Truth(
         box=lambda r: (r[102], r[100] + 29, 8, 18),
@@ -85,13 +87,13 @@ _TRUTH = {
     ),
     "PrivateEye": Truth(
         box=_private_eye_box,
-        visible=lambda r: r[63] > 0,
+        visible=lambda r: r[63] > 0,  # always: he cannot die, and a new room is there at once
         room=lambda r: r[92],
     ),
     "Qbert": Truth(
         box=_qbert_box,
-        # Byte 59 is 255 from a leap off the pyramid or a collision until he drops in again, 1 on a disc.
-        visible=lambda r: (r[59] != 255) & (r[67] < 200) & (_qbert_box(r)[3] >= _LEAST_ROWS),
+        # Byte 59 is 255 after a leap off the pyramid; byte 101 counts down after a collision.
+        visible=lambda r: (r[59] != 255) & (r[101] == 0) & (r[67] < 200) & (_qbert_box(r)[3] >= _LEAST_ROWS),
     ),
     "Seaquest": Truth(
         box=lambda r: (r[70], r[97] + 33, 16, 11),
@@ -119,9 +121,10 @@ def player_box(game: str, ram: ArrayLike) -> Ints:
 
 def player_visible(game: str, ram: ArrayLike) -> Bools:
     """Whether the player is drawn, alive, in its box: (..., 128) -> (...)."""
+    r = _bytes(ram)
     centre = player_cell(game, ram)  # (..., 2)
     on_screen = ((centre >= 0) & (centre < GRID)).all(axis=-1)
-    return np.asarray(on_screen & _truth(game).visible(_bytes(ram)))
+    return np.asarray(on_screen & r.any(axis=0) & _truth(game).visible(r))  # no game's RAM is all zeros
 
 
 def room(game: str, ram: ArrayLike) -> Ints:
@@ -148,7 +151,7 @@ def player_grid_cell(game: str, ram: ArrayLike) -> Ints:
 
 def _truth(game: str) -> Truth:
     if game not in _TRUTH:
-        raise ValueError(f"no RAM truth for {game!r}: only for {', '.join(RAM_GAMES)}")
+        raise UsageError(f"{game} has no RAM truth; these games have it: {', '.join(RAM_GAMES)}")
     return _TRUTH[game]
 
 

@@ -35,4 +35,8 @@ class Row:
 # OpenAI baselines' A2C settings, in the form that RL Baselines3 Zoo gives them for Atari.
 SB3_A2C = Peer("A2C", environments=16, arguments={"n_steps": 5, "ent_coef": 0.01, "vf_coef": 0.25})
 
-ROWS = (Row(name="a2c", method="a2c", peer=SB3_A2C, options=("--envs", "16")),)
+ROWS = (
+    Row(name="a2c", method="a2c", peer=SB3_A2C, options=("--envs", "16")),
+    # Beside the same plain peer: what CoEX costs is ours to pay.
+    Row(name="a2c+coex", method="a2c+coex", peer=SB3_A2C, options=("--envs", "16")),
+)

@@ -13,40 +13,38 @@ class Countdown:
     """A stand-in for the vector: environment n ends an episode every n + 2 steps; its picture is the step number."""
 
     num_envs = 2
+    groups = (slice(0, 1), slice(1, 2))
     lengths = (2, 3)
 
     def __init__(self) -> None:
         self.views = {"policy": np.zeros((2, 84, 84, 4), np.uint8), "ram": np.zeros((2, 128), np.uint8)}
         self.final_views = {name: np.zeros_like(view) for name, view in self.views.items()}
-        self.actions: list[list[int]] = []
+        self.actions: list[list[int]] = [[], []]
 
     def reset(self) -> None:
         self._age = [0, 0]
 
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        self.actions.append(actions.tolist())
-        terminated, truncated = np.zeros((2, 2), bool)
-        for n, length in enumerate(self.lengths):
-            self._age[n] += 1
-            if self._age[n] == length:
-                (terminated, truncated)[n][n] = True  # the first one dies, the second is cut off
-                for view in self.final_views.values():
-                    view[n] = 100 + length
-                self._age[n] = 0
-            for view in self.views.values():
-                view[n] = self._age[n]
-        return np.array([1.0, -2.5]), terminated, truncated
+    def send(self, group: int, actions: np.ndarray) -> None:
+        self.actions[group] += actions.tolist()
+
+    def receive(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        terminated, truncated = np.zeros((2, 1), bool)
+        self._age[n] += 1
+        if self._age[n] == self.lengths[n]:
+            (terminated, truncated)[n][0] = True  # the first one dies, the second is cut off
+            for view in self.final_views.values():
+                view[n] = 100 + self.lengths[n]
+            self._age[n] = 0
+        for view in self.views.values():
+            view[n] = self._age[n]
+        return np.array([(1.0, -2.5)[n]]), terminated, truncated
 
 
 class FirstPixel:
-    """Values are the pictures' shade; actions count up."""
+    """Values are the pictures' shade; actions tell the draws."""
 
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def act(self, observations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        self.calls += 1
-        return torch.tensor([self.calls, -self.calls]), torch.tensor([-0.5, -0.25]), self.value(observations)
+    def act(self, observations: Tensor, draws: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return (draws * 1e6).long(), -draws, self.value(observations)
 
     def value(self, observations: Tensor) -> Tensor:
         return observations[:, 0, 0, 0].float()
@@ -54,7 +52,7 @@ class FirstPixel:
 
 def collect(times: int = 1) -> tuple[list[Any], Collector, Any]:
     env: Any = Countdown()
-    collector = Collector(env, num_steps=4, device=torch.device("cpu"))
+    collector = Collector(env, 4, torch.Generator().manual_seed(5), torch.device("cpu"))
     collector.reset()
     policy = FirstPixel()
     return [collector.collect(policy) for _ in range(times)], collector, env
@@ -62,11 +60,13 @@ def collect(times: int = 1) -> tuple[list[Any], Collector, Any]:
 
 def test_steps_are_recorded_in_time_major_order() -> None:
     (rollout,), collector, env = collect()
-    assert rollout.actions.tolist() == [[1, -1], [2, -2], [3, -3], [4, -4]] == env.actions
+    draws = torch.rand((4, 2), generator=torch.Generator().manual_seed(5))
+    assert rollout.actions.tolist() == (draws * 1e6).long().tolist()
+    assert env.actions == rollout.actions.T.tolist()
     assert rollout.views["ram"][:, :, 0].tolist() == [[0, 0], [1, 1], [0, 2], [1, 0], [0, 1]]
     assert rollout.values.tolist() == [[0, 0], [1, 1], [0, 2], [1, 0]]
     assert rollout.last_values.tolist() == [0, 1]
-    assert rollout.log_probs[0].tolist() == [-0.5, -0.25]
+    assert torch.equal(rollout.log_probs, -draws)
     assert collector.steps_done == rollout.num_transitions == 8
 
 
@@ -95,7 +95,6 @@ def test_scores_are_unclipped_and_start_again_with_an_episode() -> None:
 def test_its_state_round_trips() -> None:
     _, collector, _ = collect()
     other = collect()[1]
-    other.load_state_dict({"steps_done": 0, "scores": np.array([9.0, 9.0]), "lengths": np.array([1, 1])})
     other.load_state_dict(collector.state_dict())
     assert other.steps_done == 8
     assert other.state_dict()["scores"].tolist() == collector.state_dict()["scores"].tolist() == [0.0, -2.5]

@@ -1,5 +1,7 @@
 """The training loop: collect, reward, learn, log."""
 
+import ctypes
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +35,7 @@ def train(
     """Trains one agent into the directory `out` and returns the summary."""
     device = pick_device(config.device)
     check_unused(out)
+    _keep_freed_memory()
     env_seed, network_seed, acting_seed, bonus_seed = np.random.SeedSequence(config.seed).spawn(4)
     with VectorEnv(
         config.game,
@@ -46,8 +49,9 @@ def train(
         network = ActorCritic(env.num_actions).to(device)
         bonus = make_bonus(config, env.num_actions, bonus_seed, device)
         learner = A2C(network, config.learner, config.schedule_steps)
-        policy = SamplingPolicy(network, torch.Generator().manual_seed(_as_int(acting_seed)))
-        collector = Collector(env, config.learner.num_steps, device)
+        policy = SamplingPolicy(network)
+        generator = torch.Generator().manual_seed(_as_int(acting_seed))
+        collector = Collector(env, config.learner.num_steps, generator, device)
         with RunDirectory(out, config, wandb_project) as run:
             log = RunLog(config, run, bonus, progress)
             collector.reset()
@@ -139,6 +143,15 @@ def pick_device(name: str) -> torch.device:
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise UsageError(f"--device {name}: this PyTorch ({torch.__version__}) has no MPS; use --device cpu")
     return device
+
+
+def _keep_freed_memory() -> None:
+    """Lets glibc keep large blocks for the next update, instead of fetching zeroed pages for them each time."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        m_trim_threshold, m_mmap_threshold = -1, -3
+        mallopt(m_mmap_threshold, 1 << 30)
+        mallopt(m_trim_threshold, 1 << 30)
 
 
 def _as_int(seed: np.random.SeedSequence) -> int:

@@ -54,20 +54,20 @@ def test_actions_are_drawn_from_the_policy() -> None:
     network = ActorCritic(4)
     with torch.no_grad():
         network.policy.bias.copy_(torch.tensor([0.0, 1.0, 2.0, -1.0]))
-    policy = SamplingPolicy(network, torch.Generator().manual_seed(1))
-    frames = observations(1).expand(4_000, -1, -1, -1)
+    policy = SamplingPolicy(network)
+    frames, draws = observations(1).expand(400, -1, -1, -1), (torch.arange(400) + 0.5) / 400
     expected = network(frames[:1])[0].softmax(-1)[0]
-    actions, log_probs, values = policy.act(frames)
-    shares = torch.bincount(actions, minlength=4) / 4_000
-    torch.testing.assert_close(shares, expected, atol=0.03, rtol=0)
+    actions, log_probs, values = policy.act(frames, draws)
+    shares = torch.bincount(actions, minlength=4) / 400
+    torch.testing.assert_close(shares, expected, atol=0.003, rtol=0)
     torch.testing.assert_close(log_probs.exp(), expected[actions], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(values[:2], policy.value(frames[:2]), rtol=1e-4, atol=1e-5)
 
 
-def test_the_same_generator_draws_the_same_actions() -> None:
-    network, frames = ActorCritic(4), observations(50)
-    draws = [SamplingPolicy(network, torch.Generator().manual_seed(3)).act(frames)[0].tolist() for _ in range(2)]
-    assert draws[0] == draws[1]
+def test_every_draw_is_an_action() -> None:
+    draws = torch.tensor([0.0, 1 - 2**-24])
+    actions, _, _ = SamplingPolicy(ActorCritic(5)).act(observations(2), draws)
+    assert actions.tolist() == [0, 4]
 
 
 @pytest.mark.parametrize("count", [1, 16])

@@ -26,14 +26,12 @@ HELD_OUT_BLOCKS, BLOCK_STEPS, BLOCK_DISTANCE = 8, 16, 200
 class UniformPolicy:
     """Every action is as likely as any other."""
 
-    def __init__(self, num_actions: int, generator: torch.Generator) -> None:
+    def __init__(self, num_actions: int) -> None:
         self._num_actions = num_actions
-        self._generator = generator
 
-    def act(self, observations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        count = len(observations)
-        actions = torch.randint(self._num_actions, (count,), generator=self._generator)
-        return actions, torch.full((count,), -math.log(self._num_actions)), torch.zeros(count)
+    def act(self, observations: Tensor, draws: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        log_probs = torch.full(draws.shape, -math.log(self._num_actions))
+        return (draws * self._num_actions).long(), log_probs, torch.zeros(draws.shape)
 
     def value(self, observations: Tensor) -> Tensor:
         return torch.zeros(len(observations))
@@ -57,8 +55,8 @@ def localise(
     torch.manual_seed(int(train_seed.generate_state(1)[0]))
     with VectorEnv(game, GameConfig(), num_envs=NUM_ENVS, views=VIEWS, seed=train_seed) as env:
         locator = ADMLocator(AttentiveDynamicsModel(env.num_actions, config), device)
-        policy = UniformPolicy(env.num_actions, generator)
-        collector = Collector(env, ROLLOUT_STEPS, device)
+        policy = UniformPolicy(env.num_actions)
+        collector = Collector(env, ROLLOUT_STEPS, generator, device)
         collector.reset()
         every = max(total_steps // 20, NUM_ENVS * ROLLOUT_STEPS)
         points, started, accuracies = [], time.monotonic(), []
@@ -80,13 +78,13 @@ def gather_held_out(game: str, seed: np.random.SeedSequence, generator: torch.Ge
     """Blocks of a random policy's play that the model is never trained on."""
     blocks = []
     with VectorEnv(game, GameConfig(), num_envs=NUM_ENVS, views=VIEWS, seed=seed) as env:
-        policy = UniformPolicy(env.num_actions, generator)
-        collector = Collector(env, BLOCK_STEPS, torch.device("cpu"))
+        policy = UniformPolicy(env.num_actions)
+        collector = Collector(env, BLOCK_STEPS, generator, torch.device("cpu"))
         collector.reset()
         for _ in range(HELD_OUT_BLOCKS):
             blocks.append(copy.deepcopy(collector.collect(policy)))  # the collector uses its buffers again
             for _ in range(BLOCK_DISTANCE):
-                env.step(policy.act(torch.zeros(NUM_ENVS))[0].numpy())
+                env.step(torch.randint(env.num_actions, (NUM_ENVS,), generator=generator).numpy())
     return blocks
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
-from coex.envs import ram
+import coex.envs.ram as ram
 
 ARI_WINDOW, LONG_ARI_WINDOW = 100, 5_000  # observations: the paper's, and one that holds several rooms
 

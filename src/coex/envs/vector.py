@@ -22,6 +22,8 @@ from coex.envs.worker import Assignment, SharedArrays, serve
 from coex.errors import CoexError, UsageError
 
 _CLOSE_SECONDS = 5.0
+_GROUP_SIZE = 8  # environments: choosing actions for fewer at a time takes almost as long
+_Worker = tuple[Any, Connection]  # its process, and our end of the pipe
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,11 @@ class SharedMemory:
 
 
 class VectorEnv:
-    """`num_envs` environments of one game; the answers of `step` are valid until the next call."""
+    """`num_envs` environments of one game; the answers of `step` are valid until the next call.
+
+    The workers form groups that can be stepped apart (`send`, `receive`), so that one group's actions are chosen
+    while another group's emulators run.
+    """
 
     def __init__(
         self,
@@ -75,8 +81,9 @@ class VectorEnv:
         self.num_envs = num_envs
         self.views = self._arrays.views  # (N, …) what the agents see now
         self.final_views = self._arrays.final_views  # (N, …) valid where the last step ended an episode
-        self._workers: list[tuple[Any, Connection]] = []
+        self._workers: list[_Worker] = []
         shares = _shares(seed.spawn(num_envs), num_workers or os.cpu_count() or 1)
+        self.groups, self._group_workers = _groups([len(share) for share in shares])
         # A fresh interpreter for each: a fork would copy torch's locks and threads.
         context = multiprocessing.get_context("spawn")
         first = 0
@@ -89,7 +96,7 @@ class VectorEnv:
                 theirs.close()
                 self._workers.append((process, ours))
                 first += len(share)
-            self.action_names: list[str] = self._receive()[0]
+            self.action_names: list[str] = self._receive(self._workers)[0]
         except BaseException:
             self.close()
             raise
@@ -104,9 +111,22 @@ class VectorEnv:
 
     def step(self, actions: NDArray[np.int64]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(N,) rewards, terminated, truncated. Where an episode ended, `views` already shows the next one."""
-        self._arrays.actions[...] = actions
-        self._ask("step")
+        for group, members in enumerate(self.groups):
+            self.send(group, actions[members])
+        for group in range(len(self.groups)):
+            self.receive(group)
         return self._arrays.rewards, self._arrays.terminated, self._arrays.truncated
+
+    def send(self, group: int, actions: NDArray[np.int64]) -> None:
+        """Lets the environments `groups[group]` take a step; until `receive`, nothing of theirs may be read."""
+        self._arrays.actions[self.groups[group]] = actions
+        self._send(self._workers[self._group_workers[group]], "step")
+
+    def receive(self, group: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Waits for that step: rewards, terminated, truncated of the group's environments."""
+        self._receive(self._workers[self._group_workers[group]])
+        members, arrays = self.groups[group], self._arrays
+        return arrays.rewards[members], arrays.terminated[members], arrays.truncated[members]
 
     def state_dict(self) -> dict[str, Any]:
         """Every environment's state (`envs`) and the pictures they show (`views`)."""
@@ -144,16 +164,19 @@ class VectorEnv:
         self.close()
 
     def _ask(self, request: str, payloads: Sequence[Any] | None = None) -> list[Any]:
-        for index, (process, connection) in enumerate(self._workers):
+        self._send(self._workers, request, payloads)
+        return self._receive(self._workers)
+
+    def _send(self, workers: Sequence[_Worker], request: str, payloads: Sequence[Any] | None = None) -> None:
+        for index, (process, connection) in enumerate(workers):
             try:
                 connection.send((request, payloads[index] if payloads else None))
             except (BrokenPipeError, ConnectionResetError):
                 raise CoexError(_epitaph(process)) from None
-        return self._receive()
 
-    def _receive(self) -> list[Any]:
+    def _receive(self, workers: Sequence[_Worker]) -> list[Any]:
         answers = []
-        for process, connection in self._workers:
+        for process, connection in workers:
             try:
                 kind, answer = connection.recv()
             except (EOFError, ConnectionResetError):
@@ -177,6 +200,15 @@ def _shares(items: Sequence[Any], count: int) -> list[list[Any]]:
     count = min(count, len(items))
     edges = [len(items) * k // count for k in range(count + 1)]
     return [list(items[start:end]) for start, end in itertools.pairwise(edges)]
+
+
+def _groups(shares: Sequence[int]) -> tuple[list[slice], list[slice]]:
+    """The environments of each group of workers, and the workers, for workers with that many environments each."""
+    count = max(1, sum(shares) // _GROUP_SIZE)
+    parts = _shares(list(range(len(shares))), count)
+    workers = [slice(part[0], part[-1] + 1) for part in parts]
+    edges = [0, *itertools.accumulate(sum(shares[part]) for part in workers)]
+    return [slice(start, end) for start, end in itertools.pairwise(edges)], workers
 
 
 def _epitaph(process: Any) -> str:

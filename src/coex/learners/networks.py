@@ -49,21 +49,25 @@ def _initialise(layer: nn.Conv2d | nn.Linear, gain: float) -> None:
 
 
 class SamplingPolicy:
-    """Acts by sampling from the network's policy with a generator of its own."""
+    """Acts by sampling from the network's policy."""
 
-    def __init__(self, network: ActorCritic, generator: torch.Generator) -> None:
+    def __init__(self, network: ActorCritic) -> None:
         self._network = network
-        self._generator = generator
 
     @torch.no_grad()
-    def act(self, observations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(N, 84, 84, 4) uint8 -> actions (N,), their log-probabilities (N,), values (N,), all on the CPU."""
+    def act(self, observations: Tensor, draws: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(N, 84, 84, 4) uint8 and uniform draws (N,) -> (N,) actions, their log-probabilities, values, on the CPU.
+
+        The action is the first whose cumulative probability exceeds the draw.
+        """
         logits, values = self._network(observations)
         log_probs = logits.log_softmax(dim=-1).cpu()  # (N, A)
-        actions = torch.multinomial(log_probs.exp(), 1, generator=self._generator)  # (N, 1)
-        return actions.squeeze(1), log_probs.gather(1, actions).squeeze(1), values.cpu()
+        cumulative = log_probs.exp().cumsum(dim=-1)
+        # Rounding may leave the last sum a little below 1: the last action takes what is left.
+        actions = (cumulative[:, :-1] <= draws[:, None]).sum(dim=-1)  # (N,)
+        return actions, log_probs.gather(1, actions[:, None]).squeeze(1), values.cpu()
 
     @torch.no_grad()
     def value(self, observations: Tensor) -> Tensor:
-        values: Tensor = self._network(observations)[1]
+        values: Tensor = self._network(observations)[1] if len(observations) else torch.zeros(0)
         return values

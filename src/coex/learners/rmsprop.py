@@ -27,7 +27,8 @@ class RMSPropTF(Optimizer):
             squares = [self._running_square(p) for p in params]
             torch._foreach_mul_(squares, group["alpha"])
             torch._foreach_addcmul_(squares, grads, grads, 1 - group["alpha"])
-            roots = torch._foreach_sqrt(torch._foreach_add(squares, group["eps"]))
+            roots = torch._foreach_add(squares, group["eps"])
+            torch._foreach_sqrt_(roots)
             torch._foreach_addcdiv_(params, grads, roots, -group["lr"])
 
     def _running_square(self, parameter: nn.Parameter) -> Tensor:

@@ -23,9 +23,9 @@ help: ## show this list
 setup: $(READY) ## install everything into .venv
 	@echo "$(VENV) is ready."
 
-demo: $(READY) ## train an agent on Montezuma's Revenge for a minute or two
+demo: $(READY) ## train a small A2C+CoEX agent on Montezuma's Revenge for two or three minutes
 	@n=1; while [ -e runs/demo-$$n ]; do n=$$((n + 1)); done; \
-	$(BIN)/coex train montezuma --method a2c --steps 60000 --out runs/demo-$$n $(ARGS)
+	$(BIN)/coex train montezuma --method a2c+coex --steps 50000 --out runs/demo-$$n $(ARGS)
 
 # The slow tests too: they hold the promises (it learns, it repeats, it resumes) that a green run stands for.
 test: $(READY) ## run all tests (a quick round: make test ARGS="-m 'not slow'")

@@ -30,6 +30,18 @@ def test_it_takes_the_steps_of_tensorflows_rmsprop() -> None:
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("grad_format", [torch.contiguous_format, torch.channels_last])
+def test_the_order_of_weights_in_memory_does_not_matter(grad_format: torch.memory_format) -> None:
+    torch.manual_seed(0)
+    weight, grad = torch.randn((2, 32, 5, 8, 8))
+    plain, ordered = nn.Parameter(weight.clone()), nn.Parameter(weight.clone(memory_format=torch.channels_last))
+    for parameter in (plain, ordered):
+        parameter.grad = grad.clone(memory_format=grad_format)
+        RMSPropTF([parameter], lr=0.1).step()
+    assert torch.equal(plain, ordered)
+    torch.testing.assert_close(plain.detach(), weight - 0.1 * grad / (0.99 + 0.01 * grad**2 + 1e-5).sqrt())
+
+
 def test_its_first_step_by_hand() -> None:
     parameter = nn.Parameter(torch.tensor([1.0]))
     optimizer = RMSPropTF([parameter], lr=0.1, alpha=0.9, eps=0.25)

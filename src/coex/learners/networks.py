@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from coex.envs.views import STACK
 
@@ -16,14 +17,14 @@ class ActorCritic(nn.Module):
         super().__init__()
         self.trunk = nn.Sequential(
             nn.Conv2d(STACK, 32, 8, stride=4),  # (B, 32, 20, 20)
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
             nn.Conv2d(32, 64, 4, stride=2),  # (B, 64, 9, 9)
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
             nn.Conv2d(64, 64, 3, stride=1),  # (B, 64, 7, 7)
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
             nn.Flatten(),
             nn.Linear(64 * 7 * 7, 512),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
         )
         self.policy = nn.Linear(512, num_actions)
         self.value = nn.Linear(512, 1)
@@ -37,8 +38,11 @@ class ActorCritic(nn.Module):
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """(B, 84, 84, 4) uint8 -> logits (B, A), values (B,)."""
-        pixels = observations.permute(0, 3, 1, 2).float().mul_(1 / 255)  # (B, 4, 84, 84)
-        features = self.trunk(pixels)  # (B, 512)
+        first = self.trunk[0]
+        pixels = observations.permute(0, 3, 1, 2).float()  # (B, 4, 84, 84)
+        # Shrinking the first layer's weights is shrinking the pixels to [0, 1], without a pass over them.
+        hidden = F.conv2d(pixels, first.weight / 255, first.bias, first.stride)
+        features = self.trunk[1:](hidden)  # (B, 512)
         return self.policy(features), self.value(features).squeeze(-1)
 
 

@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from statistics import median
 
@@ -51,18 +52,28 @@ def bare_rate_together(game: str, seconds: float) -> float:
 
 
 def vector_rate(game: str, seconds: float, views: Sequence[str]) -> float:
-    """Random play through `VectorEnv` with as many workers as cores, producing `views`."""
-    generator = np.random.default_rng(0)
+    """Random play through `VectorEnv` with as many workers as cores, producing `views`.
+
+    Groups of environments go on their own, as they do while a rollout is collected.
+    """
     seed = np.random.SeedSequence(0)
     with VectorEnv(game, GameConfig(), num_envs=ENVIRONMENTS, views=views, seed=seed) as vector:
         vector.reset()
-        script = generator.integers(vector.num_actions, size=(50, ENVIRONMENTS))
-        steps, start = 0, time.perf_counter()
-        while time.perf_counter() < start + seconds:
-            for actions in script:
-                vector.step(actions)
-            steps += script.size
-        return steps / (time.perf_counter() - start)
+        with ThreadPoolExecutor(len(vector.groups)) as pool:
+            rates = [pool.submit(_group_rate, vector, group, seconds) for group in range(len(vector.groups))]
+            return sum(rate.result() for rate in rates)
+
+
+def _group_rate(vector: VectorEnv, group: int, seconds: float) -> float:
+    size = vector.groups[group].stop - vector.groups[group].start
+    script = np.random.default_rng(group).integers(vector.num_actions, size=(50, size))
+    steps, start = 0, time.perf_counter()
+    while time.perf_counter() < start + seconds:
+        for actions in script:
+            vector.send(group, actions)
+            vector.receive(group)
+        steps += script.size
+    return steps / (time.perf_counter() - start)
 
 
 def main() -> None:

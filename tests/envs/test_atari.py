@@ -71,6 +71,26 @@ def test_an_episode_is_the_whole_game_not_a_life() -> None:
     assert len(lives) >= 5
 
 
+def test_a_game_that_ends_within_a_step_shows_its_end_and_no_more() -> None:
+    """Four frames a step and one frame a step see the same game end, with the same score and the same picture."""
+    skipping, single = (make("MontezumaRevenge", GameConfig(frame_skip=skip, max_noops=0)) for skip in (4, 1))
+    actions = np.random.default_rng(1).integers(18, size=3_000).tolist()
+    scores, ends = [0.0, 0.0], [False, False]
+    for action in actions:
+        reward, ends[0], _ = skipping.step(action)
+        scores[0] += reward
+        frames = 0
+        while frames < 4 and not ends[1]:
+            reward, ends[1], _ = single.step(action)
+            scores[1] += reward
+            frames += 1
+        if ends[0] or ends[1]:
+            break
+    assert ends == [True, True]
+    assert scores[0] == scores[1]
+    np.testing.assert_array_equal(skipping._painter.screens[1], single._painter.screens[1])
+
+
 def test_long_episodes_are_truncated_not_terminated() -> None:
     game = make(config=GameConfig(max_noops=0, max_episode_frames=42))
     ends = [game.step(0)[1:] for _ in range(10)]

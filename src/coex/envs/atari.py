@@ -61,6 +61,7 @@ class AtariGame:
         self._actions = self._ale.getMinimalActionSet()
         self.action_names = [action.name for action in self._actions]
         self._painter = AtariPainter(*self._ale.getScreenDims())
+        self._screens = list(self._painter.screens)  # the last but one, and the last
         self._last_action = 0
         self._episode_frames = 0
 
@@ -74,24 +75,22 @@ class AtariGame:
                 self._episode_frames += 1
                 if self._ale.game_over():
                     self._ale.reset_game()
-        self._ale.getScreen(self._painter.screens[0])
-        self._painter.screens[1] = self._painter.screens[0]
+        for screen in self._screens:
+            self._ale.getScreen(screen)
 
     def step(self, action: int) -> tuple[float, bool, bool]:
         """Reward (unclipped), terminated, truncated."""
-        skip, reward, terminated = self.config.frame_skip, 0.0, False
-        for frame in range(skip):
-            reward += self._act(action)
-            if frame >= skip - 2:
-                self._ale.getScreen(self._painter.screens[frame - skip])  # the last two: -2, -1
-            if self._ale.game_over():
-                terminated = True
-                self._repeat_last_screen(frame)
-                break
-        if skip == 1:
-            self._painter.screens[0] = self._painter.screens[1]
-        self._episode_frames += frame + 1
-        truncated = not terminated and self._episode_frames + skip > self.config.max_episode_frames
+        reward, last = 0.0, self.config.frame_skip - 1
+        for frame in range(self.config.frame_skip):
+            reward += self._act(action)  # after the game is over this does nothing, and the screen stays
+            if frame == last - 1:
+                self._ale.getScreen(self._screens[0])
+        self._ale.getScreen(self._screens[1])
+        if last == 0:
+            self._screens[0][...] = self._screens[1]
+        self._episode_frames += self.config.frame_skip
+        terminated: bool = self._ale.game_over()
+        truncated = not terminated and self._episode_frames > self.config.max_episode_frames - self.config.frame_skip
         return reward, terminated, truncated
 
     def _act(self, action: int) -> int:
@@ -99,12 +98,6 @@ class AtariGame:
             self._last_action = action
         reward: int = self._ale.act(self._actions[self._last_action])
         return reward
-
-    def _repeat_last_screen(self, frame: int) -> None:
-        """The game ended before the last of the skipped frames: both screens show the end."""
-        if frame < self.config.frame_skip - 1:
-            self._ale.getScreen(self._painter.screens[1])
-            self._painter.screens[0] = self._painter.screens[1]
 
     def paint(self, out: Views, fresh: bool) -> None:
         self._painter.paint(out, fresh)

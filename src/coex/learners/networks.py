@@ -39,9 +39,10 @@ class ActorCritic(nn.Module):
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """(B, 84, 84, 4) uint8 -> logits (B, A), values (B,)."""
         first = self.trunk[0]
+        assert isinstance(first, nn.Conv2d)
         pixels = observations.permute(0, 3, 1, 2).float()  # (B, 4, 84, 84)
         # Shrinking the first layer's weights is shrinking the pixels to [0, 1], without a pass over them.
-        hidden = F.conv2d(pixels, first.weight / 255, first.bias, first.stride)
+        hidden = F.conv2d(pixels, first.weight / 255, first.bias, stride=4)
         features = self.trunk[1:](hidden)  # (B, 512)
         return self.policy(features), self.value(features).squeeze(-1)
 

@@ -99,56 +99,33 @@ def test_a_run_can_be_repeated_from_its_configuration(tmp_path: Path) -> None:
     assert read_metrics(first)[-1]["policy_loss"] == read_metrics(second)[-1]["policy_loss"]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_a_run_with_its_files_complete(number: int, code: int, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    command = [
-        sys.executable,
-        "-m",
-        "coex.cli",
-        "train",
-        "freeway",
-        "--steps",
-        "1e7",
-        "--envs",
-        "2",
-        "--out",
-        str(run),
-    ]
+def start_run(out: Path, *arguments: str) -> subprocess.Popen[str]:
+    """A run that would last for hours, once it has begun."""
+    command = [sys.executable, "-m", "coex.cli", "train", "freeway", "--steps", "1e7", "--out", str(out), *arguments]
     process = subprocess.Popen([*command, "--set", "log_every_steps=100"], stderr=subprocess.PIPE, text=True)
-    while not (run / "metrics.jsonl").exists() or not (run / "metrics.jsonl").stat().st_size:
+    while not (out / "metrics.jsonl").exists() or not (out / "metrics.jsonl").stat().st_size:
         assert process.poll() is None
         time.sleep(0.1)
+    return process
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_run_with_its_files_complete(number: int, code: int, tmp_path: Path) -> None:
+    process = start_run(tmp_path / "run", "--envs", "2")
     process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == code, errors
     assert "Traceback" not in errors
     assert "stopped after" in errors
-    assert (run / "summary.json").exists()
-    assert all("step" in point for point in read_metrics(run))
+    assert (tmp_path / "run" / "summary.json").exists()
+    assert all("step" in point for point in read_metrics(tmp_path / "run"))
 
 
 def test_a_dead_worker_stops_the_run_with_its_cause(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    command = [
-        sys.executable,
-        "-m",
-        "coex.cli",
-        "train",
-        "freeway",
-        "--steps",
-        "1e7",
-        "--envs",
-        "4",
-        "--out",
-        str(run),
-    ]
-    process = subprocess.Popen([*command, "--workers", "2"], stderr=subprocess.PIPE, text=True)
-    while not (run / "config.json").exists():
-        assert process.poll() is None
-        time.sleep(0.1)
+    process = start_run(tmp_path / "run", "--envs", "16", "--workers", "2")
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     workers = [int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert len(workers) == 2
     os.kill(workers[0], signal.SIGKILL)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 1

@@ -1,10 +1,16 @@
 """The loop as a whole: it repeats itself, and it learns."""
 
+import contextlib
+import subprocess
+import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
+import torch
 
+from coex.errors import CoexError
 from coex.methods import make_config
 from coex.rundir import read_metrics
 from coex.train import train
@@ -12,8 +18,8 @@ from coex.train import train
 TIMINGS = ("seconds", "steps_per_second")
 
 
-def run(out: Path, game: str = "montezuma", **settings: object) -> list[dict[str, float]]:
-    train(make_config(game, "a2c", {"log_every_steps": 200, **settings}), out)
+def run(out: Path, method: str = "a2c", **settings: object) -> list[dict[str, float]]:
+    train(make_config("montezuma", method, {"log_every_steps": 200, **settings}), out)
     points = read_metrics(out)
     return [{key: value for key, value in point.items() if key not in TIMINGS} for point in points]
 
@@ -45,6 +51,49 @@ def test_points_hold_what_the_documentation_promises(tmp_path: Path) -> None:
     assert (point["step"], point["frame"]) == (400, 1_600)
 
 
+def test_a_loss_that_is_no_number_stops_the_run_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def poisoned(rewards: torch.Tensor, *_: object) -> torch.Tensor:
+        return torch.full_like(rewards, float("nan"))
+
+    monkeypatch.setattr("coex.train.mix_rewards", poisoned)
+    with pytest.raises(CoexError, match=r"stopped at step 0: the loss is nan") as caught:
+        run(tmp_path / "run", total_steps=400, num_envs=4)
+    assert "\n" not in str(caught.value)
+    assert (tmp_path / "run" / "config.json").exists()
+
+
+@pytest.mark.parametrize("method", ["a2c", "a2c+coex", "a2c+coex-ram", "a2c+simhash"])
+def test_every_method_trains_and_repeats_itself(method: str, tmp_path: Path) -> None:
+    settings = {"total_steps": 400, "num_envs": 4, "env": {"max_episode_frames": 80}}
+    first, second = (run(tmp_path / name, method=method, **settings) for name in ("first", "second"))
+    assert first == second
+    if method == "a2c+coex":
+        assert {"adm/distance", "adm/accuracy", "rooms/ari", "rooms/clusters", "bonus/mean"} <= first[-1].keys()
+
+
+def test_memory_stays_small(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "coex.cli",
+        "train",
+        "montezuma",
+        "--steps",
+        "1600",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    process, peak = subprocess.Popen(command, stderr=subprocess.DEVNULL), 0
+    while process.poll() is None:
+        with contextlib.suppress(psutil.Error):
+            family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+            peak = max(peak, sum(member.memory_full_info().pss for member in family))
+        time.sleep(0.2)
+    assert process.returncode == 0
+    assert 100e6 < peak < 1.5e9
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a2c_learns_to_reach_the_goal_of_an_empty_grid(tmp_path: Path) -> None:
     config = make_config("gym:MiniGrid-Empty-5x5-v0", "a2c", {"total_steps": 200_000, "log_every_steps": 2_000})

@@ -70,7 +70,10 @@ class Progress:
 
 
 def number(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.4g}"
+    """11618.2 -> 11,618; 0.9564 -> 0.956; – where there is none."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def count(value: float) -> str:

@@ -13,11 +13,12 @@ import torch
 from coex.bonuses import Bonus
 from coex.config import RunConfig
 from coex.envs import VectorEnv
-from coex.errors import UsageError
+from coex.errors import CoexError, UsageError
 from coex.learners.a2c import A2C
 from coex.learners.batch import mix_rewards
 from coex.learners.networks import ActorCritic, SamplingPolicy
 from coex.methods import bonus_views, make_bonus
+from coex.optim import NonFiniteError
 from coex.progress import Progress
 from coex.rollout import Collector, Rollout
 from coex.rundir import RunDirectory, check_unused
@@ -60,9 +61,13 @@ def train(
                 rollout = collector.collect(policy)
                 novelty = bonus.reward(rollout) if bonus else None  # (T, N)
                 rewards = mix_rewards(rollout.rewards, novelty, config.reward)
-                metrics = learner.update(rollout, rewards, steps_before)
-                if bonus:
-                    metrics |= bonus.update(rollout)
+                try:
+                    metrics = learner.update(rollout, rewards, steps_before)
+                    metrics |= bonus.update(rollout) if bonus else {}
+                except NonFiniteError as error:
+                    raise CoexError(
+                        f"stopped at step {steps_before:,}: {error}; everything until then is in {out}"
+                    ) from error
                 log.add(rollout, metrics, collector.steps_done)
             return log.finish(collector.steps_done)
 

@@ -1,5 +1,7 @@
 """Gymnasium environments behind the same interface."""
 
+import multiprocessing
+import re
 from typing import Any
 
 import gymnasium
@@ -9,6 +11,8 @@ from gymnasium import spaces
 
 from coex.envs import VIEW_SHAPES, GameConfig
 from coex.envs.gym import GymGame
+from coex.envs.vector import SharedMemory
+from coex.envs.worker import Assignment, serve
 from coex.errors import UsageError
 
 PLAIN = GameConfig(frame_skip=1, max_noops=0)
@@ -41,7 +45,13 @@ class Blind(Pictures):
     observation_space = spaces.Box(0.0, 1.0, (4,), np.float32)  # type: ignore[assignment]
 
 
+class Broken(Pictures):
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        raise RuntimeError("the lever\nis stuck")
+
+
 gymnasium.register("CoexPictures-v0", Pictures)
+gymnasium.register("CoexBroken-v0", Broken)
 gymnasium.register("CoexBlind-v0", Blind)
 
 
@@ -110,6 +120,21 @@ def test_what_cannot_be_used_is_said(env_id: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         make(env_id)
     assert "\n" not in str(caught.value)
+
+
+def test_an_environment_that_fails_is_one_line_with_its_place() -> None:
+    ours, theirs = multiprocessing.Pipe()
+    memory = SharedMemory.allocate(1, ["policy"])
+    assignment = Assignment("gym:CoexBroken-v0", PLAIN, 0, [np.random.SeedSequence(0)])
+    for request in ("reset", "step"):
+        ours.send((request, None))
+    serve(theirs, assignment, memory.arrays)
+    assert [ours.recv()[0] for _ in range(2)] == ["ready", "done"]
+    kind, error = ours.recv()
+    assert kind == "failed"
+    assert re.search(
+        r"^an environment failed: RuntimeError: the lever is stuck \(.*test_gym.py, line \d+\)$", str(error)
+    )
 
 
 def test_frame_skip_and_noops_are_refused() -> None:

@@ -120,4 +120,8 @@ def serve(connection: Connection, assignment: Assignment, allocate: Callable[[],
     except CoexError as error:
         connection.send(("failed", error))
     except Exception as error:
-        connection.send(("failed", CoexError(f"{type(error).__name__}: {error}\n{traceback.format_exc()}")))
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        connection.send(
+            ("failed", CoexError(f"an environment failed: {cause} ({place.filename}, line {place.lineno})"))
+        )

@@ -102,7 +102,9 @@ def test_a_run_can_be_repeated_from_its_configuration(tmp_path: Path) -> None:
 def start_run(out: Path, *arguments: str) -> subprocess.Popen[str]:
     """A run that would last for hours, once it has begun."""
     command = [sys.executable, "-m", "coex.cli", "train", "freeway", "--steps", "1e7", "--out", str(out), *arguments]
-    process = subprocess.Popen([*command, "--set", "log_every_steps=100"], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*command, "--set", "log_every_steps=100"], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     while not (out / "metrics.jsonl").exists() or not (out / "metrics.jsonl").stat().st_size:
         assert process.poll() is None
         time.sleep(0.1)
@@ -112,7 +114,7 @@ def start_run(out: Path, *arguments: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_run_with_its_files_complete(number: int, code: int, tmp_path: Path) -> None:
     process = start_run(tmp_path / "run", "--envs", "2")
-    process.send_signal(number)
+    os.killpg(process.pid, number)  # to the workers too, as a terminal or a batch system does
     _, errors = process.communicate(timeout=30)
     assert process.returncode == code, errors
     assert "Traceback" not in errors

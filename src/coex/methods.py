@@ -14,6 +14,7 @@ from coex.bonuses.simhash import SimHashBonus, SimHashConfig
 from coex.config import RunConfig, with_settings
 from coex.envs import GameConfig, is_atari, resolve_game
 from coex.errors import UsageError
+from coex.learners.a2c import A2CConfig
 from coex.learners.batch import RewardConfig
 from coex.representation.clusters import ClusterConfig
 
@@ -48,6 +49,10 @@ PRESETS = {
 }
 
 
+# For worlds that are learned in 10⁵ steps, not 10⁸: RMSProp's running squares, which start at 1, forget that sooner.
+SMALL_BUDGET = A2CConfig(learning_rate=1e-3, rmsprop_alpha=0.9)
+
+
 def make_config(game: str, method: str, settings: dict[str, Any] | None = None) -> RunConfig:
     """The paper's settings for a method on a game, with `settings` put in."""
     game = resolve_game(game)
@@ -60,6 +65,7 @@ def make_config(game: str, method: str, settings: dict[str, Any] | None = None) 
         game=game,
         method=method,
         env=GameConfig() if is_atari(game) else GameConfig(frame_skip=1, max_noops=0),
+        learner=A2CConfig() if is_atari(game) else SMALL_BUDGET,
         reward=RewardConfig(preset.extrinsic_weight, preset.bonus_weight)
         if bonus
         else RewardConfig(preset.plain_weight, bonus_weight=0.0),

@@ -90,7 +90,8 @@ class Worker:
 
 def serve(connection: Connection, assignment: Assignment, allocate: Callable[[], SharedArrays]) -> None:
     """Answers requests until told to stop or until the main process is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
+    for number in (signal.SIGINT, signal.SIGTERM):  # often sent to the whole group: the main process handles them
+        signal.signal(number, signal.SIG_IGN)
     cv2.setNumThreads(0)  # one core a worker
     if hasattr(os, "SCHED_BATCH"):
         # A batch process, when woken, does not take the core from the one that woke it: the main process can

@@ -10,12 +10,12 @@ _PLAIN_SECONDS = 10.0  # between two lines when the output is not a terminal
 class Progress:
     """One line that rewrites itself on a terminal; elsewhere a plain line now and then; nothing when quiet."""
 
-    def __init__(self, total_steps: int, frame_skip: int, *, quiet: bool = False, stream: TextIO = sys.stderr) -> None:
+    def __init__(self, total_steps: int, frame_skip: int, *, quiet: bool = False, stream: TextIO | None = None) -> None:
         self._total = total_steps
         self._frame_skip = frame_skip
         self._quiet = quiet
-        self._stream = stream
-        self._live = stream.isatty()
+        self._stream = stream or sys.stderr
+        self._live = self._stream.isatty()
         self._shown_at = float("-inf")
         self._width = 0
 

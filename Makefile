@@ -27,7 +27,7 @@ demo: $(READY) ## train a small A2C+CoEX agent on Montezuma's Revenge for two or
 	@n=1; while [ -e runs/demo-$$n ]; do n=$$((n + 1)); done; \
 	$(BIN)/coex train montezuma --method a2c+coex --steps 50000 --out runs/demo-$$n $(ARGS)
 
-# The slow tests too: they hold the promises (it learns, it repeats, it resumes) that a green run stands for.
+# The slow tests too: they hold the promises (it learns, it repeats itself) that a green run stands for.
 test: $(READY) ## run all tests (a quick round: make test ARGS="-m 'not slow'")
 	@$(BIN)/python -m pytest --durations=10 $(ARGS)
 

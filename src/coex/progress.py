@@ -65,7 +65,8 @@ class Progress:
         if point.get("adm/distance") is not None:
             parts.append(f"location off by {point['adm/distance']:.1f} cells")
         if point.get("rooms/clusters") is not None:
-            parts.append(f"{point['rooms/clusters']:.0f} rooms seen")
+            rooms = point["rooms/clusters"]
+            parts.append(f"{rooms} room{'' if rooms == 1 else 's'} seen")
         return " · ".join(parts)
 
 

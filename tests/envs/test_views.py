@@ -1,5 +1,7 @@
 """Views against OpenCV and against an exact computation."""
 
+import shutil
+
 import cv2
 import numpy as np
 import pytest
@@ -30,7 +32,7 @@ def painter() -> AtariPainter:
 
 
 def test_a_compiler_is_used_where_there_is_one() -> None:
-    assert native.load() is not None
+    assert (native.load() is not None) == any(map(shutil.which, ("cc", "gcc", "clang")))
 
 
 def test_grey_views_are_exact_area_means(painter: AtariPainter) -> None:

@@ -1,1 +1,1 @@
-"""Evaluation against RAM: how well the agent is located and rooms are told apart."""
+"""Evaluation against RAM: how well the agent is located."""

@@ -1,7 +1,7 @@
 """The pictures that learners and bonuses ask for, and how a screen becomes each of them."""
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -22,12 +22,6 @@ VIEW_SHAPES: dict[str, tuple[int, ...]] = {
 }
 GREY_VIEWS = ("policy", "small")
 RGB_VIEWS = ("adm", "context")
-
-
-class Painter(Protocol):
-    """Writes the views of one environment in place; `fresh` starts the frame stack anew with an episode."""
-
-    def paint(self, out: Views, fresh: bool) -> None: ...
 
 
 def push_frame(stack: Frame, frame: Frame, fresh: bool) -> None:

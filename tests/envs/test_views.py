@@ -6,7 +6,8 @@ import cv2
 import numpy as np
 import pytest
 
-from coex.envs import VIEW_SHAPES, native, palette
+from coex import native
+from coex.envs import VIEW_SHAPES, palette
 from coex.envs.views import AtariPainter, push_frame
 
 SCREEN = (210, 160)
@@ -104,7 +105,7 @@ def test_without_a_compiler_it_says_so_and_works(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", "")
     native.load.cache_clear()
     try:
-        with pytest.warns(UserWarning, match="resized by OpenCV"):
+        with pytest.warns(UserWarning, match="no compiled code"):
             painter = AtariPainter(*SCREEN)
         views = empty_views("policy", "adm")
         painter.paint(views, fresh=True)

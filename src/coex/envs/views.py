@@ -7,7 +7,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from coex.envs import native, palette
+from coex import native
+from coex.envs import palette
 
 Frame = NDArray[np.uint8]
 Views = Mapping[str, Frame]

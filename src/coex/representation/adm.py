@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from coex.representation.patches import distinct_patches
 from coex.representation.sparsemax import sparsemax
 
 GRID = 9
@@ -71,17 +72,29 @@ class AttentiveDynamicsModel(nn.Module):
 
     def encode(self, frames: Tensor) -> Tensor:
         """φ: (…, 160, 160, 3) uint8 → (…, 81, 16)."""
-        first, *rest = self.encoder
+        flat = frames.flatten(0, -4)
+        patches = distinct_patches(flat)
+        if patches is None:
+            hidden = self._narrow(flat)  # (B, 16, 19, 19)
+        else:
+            # In a strip of patches, the third convolution sees one of them at every other place.
+            rows = self._narrow(patches.strips)[:, :, 0, ::2].transpose(1, 2).flatten(0, 1)  # (U, 16)
+            hidden = F.embedding(patches.shown, rows).permute(0, 3, 1, 2)
+        hidden = self.encoder[6:](hidden)  # (B, 16, 9, 9)
+        return hidden.permute(0, 2, 3, 1).reshape(*frames.shape[:-3], NUM_CELLS, NUM_FEATURES)
+
+    def _narrow(self, frames: Tensor) -> Tensor:
+        """The first three convolutions: (B, H, W, 3) uint8 → (B, 16, H / 8 − 1, W / 8 − 1)."""
+        first, *rest = list(self.encoder)[:6]
         assert isinstance(first, nn.Conv2d) and first.bias is not None
         # Standardising the pixels inside the first convolution is exact, as nothing is padded, and spares two
         # passes over the frames.
         weight = first.weight / self.config.pixel_std
         bias = first.bias - self.config.pixel_mean * weight.sum((1, 2, 3))
-        pixels = frames.flatten(0, -4).permute(0, 3, 1, 2).float()  # (B, 3, 160, 160), stored channels last
-        hidden = F.conv2d(pixels, weight, bias, stride=2)
+        hidden = F.conv2d(frames.permute(0, 3, 1, 2).float(), weight, bias, stride=2)  # stored channels last
         for layer in rest:
             hidden = layer(hidden)
-        return hidden.permute(0, 2, 3, 1).reshape(*frames.shape[:-3], NUM_CELLS, NUM_FEATURES)
+        return hidden
 
     def attend(self, features: Tensor) -> Tensor:
         """α of Eq. 3: (…, 81, 16) → (…, 81), a distribution over the cells."""

@@ -1,4 +1,5 @@
-/* Views of Atari screens: the pixelwise maximum of two palette screens, shrunk by exact area averaging.
+/* Views of Atari screens (the pixelwise maximum of two palette screens, shrunk by exact area averaging), and which
+ * patches of frames are equal.
  *
  * An output pixel is the mean of the input rectangle under it. Measured in units of 1/(reduced output size) every
  * overlap is a whole number, so sums are exact and the result does not depend on the compiler or vector width.
@@ -7,6 +8,7 @@
  * output row as it stands when none of the rows under it did. */
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_SIZE = 256, MAX_TAPS = 16, BLOCK = 16 };
@@ -117,4 +119,54 @@ void coex_push(uint8_t *stack, int pixels) {
         stack[1] = stack[2];
         stack[2] = stack[3];
     }
+}
+
+/* Hashes start at 1, not at the first word: the order of the first two would not matter. */
+static uint64_t mix(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    return hash ^ (hash >> 32);
+}
+
+/* Hashes of a row of 8x8 blocks of RGB pixels: three 8-byte words from each of 8 lines. */
+static void hash_blocks(const uint8_t *line, int side, uint64_t *hashes) {
+    for (int b = 0; b < side / 8; b++) hashes[b] = 1;
+    for (int y = 0; y < 8; y++)
+        for (int b = 0; b < side / 8; b++)
+            for (int k = 0; k < 3; k++, line += 8) {
+                uint64_t word;
+                memcpy(&word, line, 8);
+                hashes[b] = mix(hashes[b], word);
+            }
+}
+
+typedef struct { uint64_t key; int32_t number; } Slot; /* number 0: empty */
+
+/* Numbers the distinct 16x16 patches, 8 pixels apart, of (count, side, side, 3) frames, from 0 in order of appearance.
+ * index (count, side/8 - 1, side/8 - 1) receives each patch's number, `first` the place in `index` where a number
+ * appears first. Returns how many there are, or -1 if that is more than `limit`. Patches are compared by 64-bit hash. */
+int coex_distinct(const uint8_t *frames, int count, int side, int limit, int32_t *index, int32_t *first) {
+    uint64_t rows[2][MAX_SIZE / 8];
+    size_t size = 1024;
+    int blocks = side / 8, place = 0, found = 0;
+    if (side % 8 || side > MAX_SIZE) return -1;
+    while (size < 2 * (size_t)limit) size *= 2;
+    Slot *table = calloc(size, sizeof(Slot));
+    if (!table) return -1;
+    for (int y = 0; y < count * blocks && found <= limit; y++) {
+        uint64_t *above = rows[(y + 1) % 2], *below = rows[y % 2];
+        hash_blocks(frames + (size_t)y * 8 * (size_t)side * 3, side, below);
+        if (y % blocks == 0) continue; /* a frame's first row of blocks has none above it */
+        for (int x = 0; x + 1 < blocks && found <= limit; x++, place++) {
+            uint64_t key = mix(mix(mix(mix(1, above[x]), above[x + 1]), below[x]), below[x + 1]);
+            Slot *slot = table + (key & (size - 1));
+            while (slot->number && slot->key != key) slot = slot + 1 < table + size ? slot + 1 : table;
+            if (!slot->number) {
+                if (found < limit) first[found] = place;
+                *slot = (Slot){key, ++found};
+            }
+            index[place] = slot->number - 1;
+        }
+    }
+    free(table);
+    return found <= limit ? found : -1;
 }

@@ -34,7 +34,7 @@ def _build(library: Path) -> None:
 
 @functools.cache
 def load() -> ctypes.CDLL | None:
-    """The compiled functions, or None (said once) where they cannot be had; OpenCV then does their work."""
+    """The compiled functions, or None (said once) where they cannot be had; slower ways then do their work."""
     digest = hashlib.sha256(_SOURCE.read_bytes() + " ".join(_FLAGS).encode()).hexdigest()[:16]
     library = _cache_dir() / f"native-{sys.platform}-{os.uname().machine}-{digest}.so"
     try:
@@ -42,10 +42,11 @@ def load() -> ctypes.CDLL | None:
             _build(library)
         functions = ctypes.CDLL(str(library))
     except (OSError, subprocess.SubprocessError) as error:
-        warnings.warn(f"frames are resized by OpenCV, which is slower ({error})", stacklevel=2)
+        warnings.warn(f"no compiled code, so everything works but more slowly ({error})", stacklevel=2)
         return None
     functions.coex_changed.argtypes = [_POINTER] * 4 + [_INT] * 2 + [_POINTER]
     functions.coex_blend.argtypes = [_POINTER] * 2 + [_INT] * 2 + [_POINTER] * 2 + [_INT, _POINTER]
     functions.coex_shrink.argtypes = [_POINTER] + [_INT] * 3 + [_POINTER] * 2 + [_INT] * 3
     functions.coex_push.argtypes = [_POINTER, _INT]
+    functions.coex_distinct.argtypes = [_POINTER] + [_INT] * 3 + [_POINTER] * 2
     return functions

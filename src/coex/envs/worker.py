@@ -116,7 +116,7 @@ def serve(connection: Connection, assignment: Assignment, allocate: Callable[[],
                 case _:  # "close"
                     worker.close()
                     return
-    except (EOFError, BrokenPipeError):
+    except (EOFError, ConnectionError):
         return  # the main process has ended
     except CoexError as error:
         connection.send(("failed", error))

@@ -10,7 +10,7 @@ from coex.config import RunConfig, first_difference, load_config, with_settings
 from coex.errors import CoexError, UsageError
 from coex.methods import read_config
 from coex.progress import Progress
-from coex.rundir import CONFIG, SUMMARY
+from coex.rundir import CONFIG, METRICS, SUMMARY
 
 # What may differ between a checkpoint and the run that goes on from it: the end, the place, and what is written when.
 FREE = ("total_steps", "schedule_steps", "log_every_steps", "num_workers", "device", "checkpoint")
@@ -64,7 +64,9 @@ def find_checkpoint(config: RunConfig, run: Path, progress: Progress) -> Saved |
     store.clear()
     saved = read_newest(store, progress.warn)
     if saved is None:
-        progress.warn(f"{run} has no checkpoint: it begins again at step 0")
+        if (run / METRICS).is_file() and (run / METRICS).stat().st_size:
+            raise CoexError(f"{run} was trained, but has no checkpoint to go on from: train anew in another directory")
+        progress.warn(f"{run} was stopped before its first checkpoint: it begins at step 0")
         return None
     _check_same_run(config, saved, run)
     for step in store.steps():

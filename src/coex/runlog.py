@@ -32,7 +32,7 @@ class RunLog:
         if step // every > (step - rollout.num_transitions) // every:
             self._log_point(step)
 
-    def finish(self, step: int) -> dict[str, Any]:
+    def finish(self, step: int, *, finished: bool) -> dict[str, Any]:
         """The last point, if anything came since the one before, and the summary."""
         if self._values:
             self._log_point(step, last=True)
@@ -40,7 +40,7 @@ class RunLog:
             self._progress.close()
         scores, seconds = self._run.scores, time.monotonic() - self._started
         summary = {
-            "finished": step >= self._config.total_steps,
+            "finished": finished,
             "game": self._config.game,
             "method": self._config.method,
             "seed": self._config.seed,

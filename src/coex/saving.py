@@ -28,13 +28,16 @@ class Stateful(Protocol):
 class GlobalGenerators:
     """The generators that torch, NumPy and Python share among all their users."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, seed: int, device: torch.device) -> None:
         self._device = device
+        torch.manual_seed(seed)
+        np.random.seed(seed)  # noqa: NPY002 - nothing of ours draws from it, but a library may
+        random.seed(seed)
 
     def state_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = {
             "torch": torch.get_rng_state(),
-            "numpy": np.random.get_state(legacy=False),  # noqa: NPY002 - libraries use it, so it is part of the run
+            "numpy": np.random.get_state(legacy=False),  # noqa: NPY002
             "python": random.getstate(),
         }
         return state | ({"cuda": torch.cuda.get_rng_state(self._device)} if self._device.type == "cuda" else {})
@@ -93,7 +96,7 @@ class Saver:
         self._iteration_seconds = now - self._began_at
         by_time = config.every_minutes and now - self._tried_at >= config.every_minutes * 60
         by_steps = config.every_steps and step // config.every_steps > self._tried_step // config.every_steps
-        if by_time or by_steps:
+        if (by_time or by_steps) and step < self._config.total_steps:  # the last one comes with the end
             self.save(step)
 
     def save(self, step: int, *, abandoned: bool = False) -> bool:

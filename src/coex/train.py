@@ -106,7 +106,7 @@ def _loop(
         log.add(rollout, metrics, step)
         saver.end_iteration(step)
     saved = saver.save(step, abandoned=abandoned)
-    summary = log.finish(step)
+    summary = log.finish(step, finished=saved and step >= config.total_steps)
     if not saved:
         raise CoexError(f"the run ended at step {step:,} without a checkpoint of it; {saver.last_good()}")
     return summary
@@ -119,7 +119,7 @@ class Agent:
         self, config: RunConfig, env: VectorEnv, seeds: Sequence[np.random.SeedSequence], device: torch.device
     ) -> None:
         network_seed, acting_seed, bonus_seed = seeds
-        torch.manual_seed(_as_int(network_seed))
+        self._generators = GlobalGenerators(_as_int(network_seed), device)
         network = ActorCritic(env.num_actions).to(device)
         self.bonus = make_bonus(config, env.num_actions, bonus_seed, device)
         self._learner = A2C(network, config.learner, config.schedule_steps)
@@ -128,7 +128,6 @@ class Agent:
         self.collector = Collector(env, config.learner.num_steps, generator, device)
         self._reward = config.reward
         self._env = env
-        self._generators = GlobalGenerators(device)
 
     def iterate(self) -> tuple[Rollout, Metrics]:
         steps_before = self.collector.steps_done

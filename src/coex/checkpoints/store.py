@@ -45,8 +45,8 @@ class CheckpointStore:
         """The steps there is a checkpoint of, oldest first; links are not followed."""
         if not self.path.is_dir():
             return []
-        entries = [(_NAME.fullmatch(entry.name), entry) for entry in os.scandir(self.path)]
-        return sorted(int(match[1]) for match, entry in entries if match and entry.is_dir(follow_symlinks=False))
+        found = [(_NAME.fullmatch(path.name), path) for path in self.path.iterdir()]
+        return sorted(int(match[1]) for match, path in found if match and path.is_dir() and not path.is_symlink())
 
     def place(self, step: int) -> Path:
         return self.path / f"step-{step:012d}"
@@ -110,9 +110,9 @@ class CheckpointStore:
     def clear(self) -> None:
         """Removes what interrupted writes have left behind."""
         if self.path.is_dir():
-            for entry in os.scandir(self.path):
-                if entry.name.startswith(_SCRATCH) and entry.is_dir(follow_symlinks=False):
-                    shutil.rmtree(entry.path)
+            for path in self.path.glob(f"{_SCRATCH}*"):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
 
     def set_aside(self, step: int) -> None:
         """Makes room for a new checkpoint of that step; the damaged one can still be looked at."""
@@ -129,10 +129,10 @@ def versions() -> dict[str, str]:
 
 def _read_files(place: Path) -> dict[str, bytes]:
     contents = {}
-    for entry in os.scandir(place):
-        if not entry.is_file(follow_symlinks=False):
-            raise ValueError(f"{entry.name} is not a file")
-        contents[entry.name] = Path(entry.path).read_bytes()
+    for path in place.iterdir():
+        if path.is_symlink() or not path.is_file():
+            raise ValueError(f"{path.name} is not a file")
+        contents[path.name] = path.read_bytes()
     return contents
 
 

@@ -68,15 +68,14 @@ def train(
         log = RunLog(config, run, agent.bonus, progress)
         parts: dict[str, Stateful] = {"agent": agent, "scores": run.scores, "log": log}
         saver = Saver(CheckpointStore(out), config, parts, run.logs, progress)
-        if saved:
-            if restarted := saver.restore(saved)["agent"]:
-                progress.warn(
-                    f"{config.game} cannot save its state: {len(restarted)} environments begin a new episode, "
-                    "and everything else goes on exactly"
-                )
-        else:
+        if saved is None:
             agent.collector.reset()
             saver.save(0)
+        elif restarted := saver.restore(saved)["agent"]:
+            progress.warn(
+                f"{config.game} cannot save its state: {len(restarted)} environments begin a new episode, "
+                "and everything else goes on exactly"
+            )
         try:
             return _loop(config, agent, log, saver, should_stop, interrupting)
         except OSError as error:
@@ -91,6 +90,7 @@ def _loop(
     should_stop: Callable[[], bool],
     interrupting: Callable[[], AbstractContextManager[None]],
 ) -> dict[str, Any]:
+    """Iterates until the end, or until it is asked to stop, and leaves a checkpoint and a summary."""
     step, abandoned = agent.collector.steps_done, False
     while step < config.total_steps and not should_stop():
         guard = interrupting if saver.begin_iteration(step) else contextlib.nullcontext

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 from coex import __version__
@@ -24,11 +23,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CoexError as error:
         print(f"coex: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:  # before a run has begun to listen
-        return 128 + signal.SIGINT
     except BrokenPipeError:  # `coex games | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except OSError as error:  # a full disk, a directory that may not be written
+        print(f"coex: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:  # before a run has begun to listen
+        return 128 + signal.SIGINT
 
 
 class _Parser(argparse.ArgumentParser):
@@ -45,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"coex {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     _add_train(commands)
+    _add_resume(commands)
     add_commands(commands)
     games = commands.add_parser("games", help="list the games")
     games.set_defaults(run=_games)
@@ -80,28 +83,80 @@ def _add_train(commands: Any) -> None:
         help="any field of config.json, such as learner.gamma=0.995; may be given several times",
     )  # fmt: skip
     train.add_argument("--config", metavar="FILE", type=Path, help="start from the config.json of another run")
-    train.add_argument("--wandb", metavar="PROJECT", help="also log to Weights & Biases (the extra coex[wandb])")
-    train.add_argument("--quiet", action="store_true", help="show nothing but errors")
+    train.add_argument(
+        "--resume", action="store_true", help="go on with the run in --out if it has been begun; start it otherwise"
+    )
+    _add_common(train)
     train.set_defaults(run=_train)
 
 
+def _add_resume(commands: Any) -> None:
+    resume = commands.add_parser(
+        "resume",
+        help="go on with a run that was stopped",
+        description="Go on with a run from its newest checkpoint, to the end it was given or to another one.",
+    )
+    resume.add_argument("directory", metavar="RUN", type=Path, help="the run's directory")
+    resume.add_argument("--steps", metavar="N", help="another end, in agent steps over all environments")
+    resume.add_argument(
+        "--schedule-steps", metavar="N", help="where the learning rate reaches 0 (default: where it did before)"
+    )
+    resume.add_argument("--device", metavar="NAME", help="where the networks run (default: where they ran before)")
+    _add_common(resume)
+    resume.set_defaults(run=_resume)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--wandb", metavar="PROJECT", help="also log to Weights & Biases (the extra coex[wandb])")
+    parser.add_argument("--quiet", action="store_true", help="show nothing but errors")
+
+
 def _train(options: argparse.Namespace) -> int:
-    from coex.progress import Progress  # here, so that --help does not wait for torch
-    from coex.train import train
+    from coex.resume import check_same_config  # here, so that --help does not wait for torch
+    from coex.rundir import CONFIG
 
     config = _run_config(options)
+    if options.resume and not options.out:
+        raise UsageError("--resume needs --out: which run is to go on?")
     out = options.out or Path("runs") / _default_name(config)
+    begun = options.resume and (out / CONFIG).exists()
+    if begun:
+        check_same_config(config, out)
+    return _learn(config, out, options, resume=begun)
+
+
+def _resume(options: argparse.Namespace) -> int:
+    from coex.resume import changed_config, run_config
+
+    settings = {"total_steps": options.steps, "schedule_steps": options.schedule_steps, "device": options.device}
+    config = changed_config(
+        run_config(options.directory),
+        options.directory,
+        {name: value for name, value in settings.items() if value is not None},
+    )
+    return _learn(config, options.directory, options, resume=True)
+
+
+def _learn(config: Any, out: Path, options: argparse.Namespace, *, resume: bool) -> int:
+    from coex.progress import Progress, number
+    from coex.resume import is_finished
+    from coex.stopping import StopSignal
+    from coex.train import train
+
     progress = Progress(config.total_steps, config.env.frame_skip, quiet=options.quiet)
+    if resume and is_finished(out, config):
+        progress.say(f"{out} is finished: all {config.total_steps:,} steps are done (--steps extends it)")
+        return 0
     progress.say(f"{config.method} on {config.game}, seed {config.seed}, {config.num_envs} environments → {out}")
+    if config.total_steps > config.schedule_steps:
+        progress.say(f"the learning rate is 0 from step {config.schedule_steps:,} on (schedule_steps)")
     stop = StopSignal()
     with stop:
-        summary = train(config, out, progress, should_stop=stop.received, wandb_project=options.wandb)
+        summary = train(config, out, progress, stop.received, stop.interrupting, options.wandb, resume=resume)
     if not stop.code:
-        from coex.progress import number
-
         progress.say(f"best mean return of 40 episodes: {number(summary['max_return_mean40'])}; everything is in {out}")
     else:
-        progress.say(f"stopped after {summary['step']:,} steps; everything is in {out}")
+        progress.say(f"stopped after {summary['step']:,} steps; 'coex resume {out}' goes on from there")
     return stop.code
 
 
@@ -129,31 +184,6 @@ def _run_config(options: argparse.Namespace) -> Any:
 def _default_name(config: Any) -> str:
     game = config.game.replace("gym:", "").replace("/", "-").replace(":", "-")
     return f"{game}-{config.method}-s{config.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
-
-
-class StopSignal:
-    """Turns the first Ctrl-C or SIGTERM into a request to stop at the next step; a second one stops at once."""
-
-    def __init__(self) -> None:
-        self.code = 0  # the exit code: 128 + the signal's number
-        self._before: dict[int, Any] = {}
-
-    def received(self) -> bool:
-        return self.code != 0
-
-    def __enter__(self) -> "StopSignal":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.code:
-            raise KeyboardInterrupt
-        self.code = 128 + number
 
 
 def _games(options: argparse.Namespace) -> int:

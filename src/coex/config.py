@@ -4,12 +4,14 @@ import dataclasses
 import difflib
 import json
 import typing
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from coex.bonuses.coex import CoexConfig
 from coex.bonuses.simhash import SimHashConfig
+from coex.checkpoints import CheckpointConfig
 from coex.envs import GameConfig
 from coex.errors import UsageError
 from coex.learners.a2c import A2CConfig
@@ -35,6 +37,7 @@ class RunConfig:
     reward: RewardConfig = field(default_factory=RewardConfig)
     learner: A2CConfig = field(default_factory=A2CConfig)
     bonus: CoexConfig | SimHashConfig | None = None
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
 
     def __post_init__(self) -> None:
         for name, option in (("total_steps", "--steps"), ("num_envs", "--envs")):
@@ -146,6 +149,19 @@ def merge_settings(settings: dict[str, Any], changes: dict[str, Any]) -> dict[st
         both = isinstance(value, dict) and isinstance(merged.get(name), dict)
         merged[name] = merge_settings(merged[name], value) if both else value
     return merged
+
+
+def first_difference(ours: dict[str, Any], theirs: dict[str, Any], free: Sequence[str] = ()) -> str | None:
+    """The first setting in which two configurations differ, as `learner.gamma is 0.99, not 0.9`; `free` ones may."""
+    for name in [*ours, *(name for name in theirs if name not in ours)]:
+        one, other = ours.get(name), theirs.get(name)
+        if name in free or one == other:
+            continue
+        if isinstance(one, dict) and isinstance(other, dict):
+            inner = first_difference(one, other)
+            return inner and f"{name}.{inner}"
+        return f"{name} is {one}, not {other}"
+    return None
 
 
 def load_config(path: Path) -> dict[str, Any]:

@@ -74,6 +74,14 @@ def make_config(game: str, method: str, settings: dict[str, Any] | None = None) 
     return with_settings(config, settings or {}).resolved()
 
 
+def read_config(settings: dict[str, Any]) -> RunConfig:
+    """The configuration that `RunConfig.to_dict` described."""
+    rest = dict(settings)
+    if not {"game", "method"} <= rest.keys():
+        raise UsageError("a run's configuration must name its game and method")
+    return make_config(rest.pop("game"), rest.pop("method"), rest)
+
+
 def _make_bonus_config(method: str, preset: Preset) -> CoexConfig | SimHashConfig | None:
     coex = CoexConfig(state=preset.state, clusters=ClusterConfig(threshold=preset.threshold))
     match method.partition("+")[2]:

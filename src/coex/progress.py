@@ -25,6 +25,11 @@ class Progress:
             self._clear()
             print(text, file=self._stream, flush=True)
 
+    def warn(self, text: str) -> None:
+        """A line that stays, also when quiet."""
+        self._clear()
+        print(f"coex: {text}", file=self._stream, flush=True)
+
     def show(self, point: dict[str, Any], *, last: bool = False) -> None:
         """The newest log point."""
         now = time.monotonic()

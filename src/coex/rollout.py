@@ -97,6 +97,7 @@ class Collector:
         self.steps_done = 0
         self._scores = np.zeros(env.num_envs)
         self._lengths = np.zeros(env.num_envs, np.int64)
+        self._abandoned = False
         # The groups share the cores: within one of them, torch works on as many as are left.
         threads = max(1, torch.get_num_threads() // len(env.groups))
         self._pool = ThreadPoolExecutor(len(env.groups), initializer=torch.set_num_threads, initargs=(threads,))
@@ -107,10 +108,15 @@ class Collector:
     def collect(self, policy: Policy) -> Rollout:
         """T steps of every environment."""
         record = _Record(self._num_steps, self._env.num_envs, self._generator)
-        parts = [
-            self._pool.submit(self._collect_group, policy, record, group) for group in range(len(self._env.groups))
-        ]
-        ends = sorted(end for part in parts for end in part.result())  # time-major
+        try:
+            parts = [
+                self._pool.submit(self._collect_group, policy, record, group) for group in range(len(self._env.groups))
+            ]
+            ends = sorted(end for part in parts for end in part.result())  # time-major
+        except BaseException:
+            self._abandoned = True  # no group goes on alone for the rest of a long rollout
+            self._pool.shutdown()
+            raise
         self.steps_done += record.actions.numel()
         final_index, final_views = _stack_finals(ends, self._views)
         return Rollout(
@@ -134,6 +140,8 @@ class Collector:
         members = self._env.groups[group]
         ends: list[_End] = []
         for t in range(self._num_steps):
+            if self._abandoned:
+                return ends
             self._see(t, members)
             observations = self._views["policy"][t, members].to(self._device)
             actions, log_probs, values = policy.act(observations, record.draws[t, members])
@@ -169,6 +177,11 @@ class Collector:
         self._scores[...] = state["scores"]
         self._lengths[...] = state["lengths"]
         self._generator.set_state(state["generator"])
+
+    def restart_episodes(self, envs: Sequence[int]) -> None:
+        """These environments have begun new episodes since the state was saved."""
+        self._scores[envs] = 0.0
+        self._lengths[envs] = 0
 
     def _see(self, t: int, members: slice) -> None:
         for name, view in self._env.views.items():

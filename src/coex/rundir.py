@@ -1,8 +1,10 @@
 """A run's directory: configuration, metrics, episodes, TensorBoard events and the summary at the end."""
 
+import contextlib
 import csv
 import json
 import math
+import os
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,9 +13,11 @@ from typing import Any
 
 from coex.config import RunConfig
 from coex.errors import UsageError
+from coex.lock import LOCK
 from coex.rollout import Episode
 
 CONFIG, METRICS, EPISODES, SUMMARY = "config.json", "metrics.jsonl", "episodes.csv", "summary.json"
+TENSORBOARD = "tensorboard"
 WINDOW = 40  # the paper's score: the mean return of this many recent episodes
 
 
@@ -41,27 +45,42 @@ class ScoreBoard:
     def record(self) -> float | None:
         return self.best if self.best is not None else self.mean
 
+    def state_dict(self) -> dict[str, Any]:
+        return {"episodes": self.episodes, "best": self.best, "recent": list(self._recent)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.episodes, self.best = state["episodes"], state["best"]
+        self._recent = deque(state["recent"], maxlen=WINDOW)
+
 
 class RunDirectory:
-    """Writes one run's files, flushed at every log point; closes them whatever happens."""
+    """Writes one run's files, flushed at every log point; closes them whatever happens.
 
-    def __init__(self, path: Path, config: RunConfig, wandb_project: str | None = None) -> None:
+    A run that goes on (`logs` tells how long its files were at the checkpoint) first loses what came after it.
+    """
+
+    def __init__(
+        self, path: Path, config: RunConfig, wandb_project: str | None = None, logs: dict[str, int] | None = None
+    ) -> None:
         self.path = path
         self.scores = ScoreBoard()
-        check_unused(path)
         wandb = _import_wandb() if wandb_project else None
-        try:
+        if logs is None:
+            check_unused(path)
             path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"--out {path} cannot be made: {error.strerror}") from error
-        _write_json(path / CONFIG, config.to_dict())
+        else:
+            _refuse_links(path)
+            _cut_back(path, logs)
+            (path / SUMMARY).unlink(missing_ok=True)
+        write_json(path / CONFIG, config.to_dict())
         self._metrics = (path / METRICS).open("a")
         self._episodes_file = (path / EPISODES).open("a", newline="")
         self._episodes = csv.writer(self._episodes_file, lineterminator="\n")
-        self._episodes.writerow(["episode", "step", "env", "return", "length", "truncated"])
+        if not self._episodes_file.tell():
+            self._episodes.writerow(["episode", "step", "env", "return", "length", "truncated"])
         from torch.utils.tensorboard import SummaryWriter  # slow to import, and not needed to read a run
 
-        self._tensorboard = SummaryWriter(path / "tensorboard")
+        self._tensorboard = SummaryWriter(path / TENSORBOARD)
         self._wandb = wandb and wandb.init(project=wandb_project, name=path.name, dir=path, config=config.to_dict())
 
     def add_episodes(self, episodes: Iterable[Episode]) -> None:
@@ -90,15 +109,27 @@ class RunDirectory:
         if self._wandb:
             self._wandb.log(point, step=point["step"])
 
+    def logs(self) -> dict[str, int]:
+        """How long each log is now; so much of it is safe on the disk."""
+        self._metrics.flush()
+        self._episodes_file.flush()
+        self._tensorboard.flush()
+        sizes = {}
+        for path in (self.path / METRICS, self.path / EPISODES, *_event_files(self.path)):
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+                sizes[path.relative_to(self.path).as_posix()] = os.fstat(file.fileno()).st_size
+        return sizes
+
     def finish(self, summary: dict[str, Any]) -> None:
-        _write_json(self.path / SUMMARY, {key: _finite(value) for key, value in summary.items()})
+        write_json(self.path / SUMMARY, {key: _finite(value) for key, value in summary.items()})
 
     def close(self) -> None:
-        self._metrics.close()
-        self._episodes_file.close()
-        self._tensorboard.close()
-        if self._wandb:
-            self._wandb.finish()
+        with contextlib.ExitStack() as stack:  # all of them, though one may fail on a full disk
+            for file in (self._tensorboard, self._episodes_file, self._metrics):
+                stack.callback(file.close)
+            if self._wandb:
+                stack.callback(self._wandb.finish)
 
     def __enter__(self) -> "RunDirectory":
         return self
@@ -106,7 +137,11 @@ class RunDirectory:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except OSError:
+            if error is None:  # the first failure is the one to tell
+                raise
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -137,7 +172,8 @@ def check_unused(path: Path) -> None:
         raise UsageError(f"--out {path} is a file: choose a directory")
     if (path / CONFIG).exists():
         raise UsageError(f"--out {path} already holds a run: choose another directory (nothing was changed)")
-    if path.exists() and any(path.iterdir()):
+    beginnings = {LOCK, Path(CONFIG).with_suffix(".tmp").name}  # of a run that was killed before it had a configuration
+    if path.exists() and any(entry.name not in beginnings for entry in path.iterdir()):
         raise UsageError(f"--out {path} is not empty and holds no run: choose another directory")
 
 
@@ -154,7 +190,33 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _write_json(path: Path, value: dict[str, Any]) -> None:
+def _event_files(path: Path) -> list[Path]:
+    return sorted(file for file in (path / TENSORBOARD).glob("events.*") if file.is_file() and not file.is_symlink())
+
+
+def _refuse_links(path: Path) -> None:
+    """Nothing outside the run's directory is ever written."""
+    for name in (CONFIG, METRICS, EPISODES, SUMMARY, TENSORBOARD):
+        if (path / name).is_symlink():
+            raise UsageError(f"{path / name} is a link: put the file itself in its place")
+
+
+def _cut_back(path: Path, logs: dict[str, int]) -> None:
+    """Takes from the logs what was written after the checkpoint, so that no step appears twice."""
+    for file in (path / METRICS, path / EPISODES, *_event_files(path)):
+        size = logs.get(file.relative_to(path).as_posix())
+        if size is None:
+            file.unlink(missing_ok=True)
+        elif file.exists() and file.stat().st_size > size:
+            os.truncate(file, size)
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Writes a whole file: a reader sees the old one or the new one, never half of one."""
     scratch = path.with_suffix(".tmp")
-    scratch.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
-    scratch.replace(path)  # a reader sees the old file or the new one, never half of one
+    scratch.unlink(missing_ok=True)
+    with scratch.open("x", encoding="utf-8") as file:
+        file.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    scratch.replace(path)

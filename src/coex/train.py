@@ -1,27 +1,32 @@
 """The training loop: collect, reward, learn, log."""
 
+import contextlib
 import ctypes
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from coex.bonuses import Bonus
+from coex.checkpoints import CheckpointStore
 from coex.config import RunConfig
 from coex.envs import VectorEnv
 from coex.errors import CoexError, UsageError
 from coex.learners.a2c import A2C
 from coex.learners.batch import mix_rewards
 from coex.learners.networks import ActorCritic, SamplingPolicy
+from coex.lock import RunLock
 from coex.methods import bonus_views, make_bonus
-from coex.optim import NonFiniteError
 from coex.progress import Progress
+from coex.resume import find_checkpoint
 from coex.rollout import Collector, Rollout
 from coex.rundir import RunDirectory, check_unused
+from coex.runlog import RunLog
+from coex.saving import GlobalGenerators, Saver, Stateful
+from coex.stopping import Interrupted
 
 Metrics = dict[str, float]
 
@@ -31,109 +36,130 @@ def train(
     out: Path,
     progress: Progress | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    interrupting: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     wandb_project: str | None = None,
+    *,
+    resume: bool = False,
 ) -> dict[str, Any]:
-    """Trains one agent into the directory `out` and returns the summary."""
+    """Trains one agent into the directory `out`, or goes on with the run that is there, and returns the summary.
+
+    `should_stop` is asked between iterations; within `interrupting()` a long one may be ended by raising Interrupted.
+    """
+    progress = progress or Progress(config.total_steps, config.env.frame_skip, quiet=True)
     device = pick_device(config.device)
-    check_unused(out)
+    if not resume:
+        check_unused(out)
     _keep_freed_memory()
-    env_seed, network_seed, acting_seed, bonus_seed = np.random.SeedSequence(config.seed).spawn(4)
-    with VectorEnv(
-        config.game,
-        config.env,
-        num_envs=config.num_envs,
-        num_workers=config.num_workers,
-        views=["policy", *bonus_views(config)],
-        seed=env_seed,
-    ) as env:
-        torch.manual_seed(_as_int(network_seed))
+    env_seed, *seeds = np.random.SeedSequence(config.seed).spawn(4)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(RunLock(out))
+        saved = find_checkpoint(config, out, progress) if resume else None
+        env = VectorEnv(
+            config.game,
+            config.env,
+            num_envs=config.num_envs,
+            num_workers=config.num_workers,
+            views=["policy", *bonus_views(config)],
+            seed=env_seed,
+        )
+        agent = Agent(config, stack.enter_context(env), seeds, device)
+        logs = saved.manifest.logs if saved else {} if resume else None
+        run = stack.enter_context(RunDirectory(out, config, wandb_project, logs))
+        log = RunLog(config, run, agent.bonus, progress)
+        parts: dict[str, Stateful] = {"agent": agent, "scores": run.scores, "log": log}
+        saver = Saver(CheckpointStore(out), config, parts, run.logs, progress)
+        if saved is None:
+            agent.collector.reset()
+            saver.save(0)
+        elif restarted := saver.restore(saved)["agent"]:
+            progress.warn(
+                f"{config.game} cannot save its state: {len(restarted)} environments begin a new episode, "
+                "and everything else goes on exactly"
+            )
+        try:
+            return _loop(config, agent, log, saver, should_stop, interrupting)
+        except OSError as error:
+            raise CoexError(f"{out} cannot be written: {error.strerror or error}; {saver.last_good()}") from error
+
+
+def _loop(
+    config: RunConfig,
+    agent: "Agent",
+    log: RunLog,
+    saver: Saver,
+    should_stop: Callable[[], bool],
+    interrupting: Callable[[], AbstractContextManager[None]],
+) -> dict[str, Any]:
+    """Iterates until the end, or until it is asked to stop, and leaves a checkpoint and a summary."""
+    step, abandoned = agent.collector.steps_done, False
+    while step < config.total_steps and not should_stop():
+        guard = interrupting if saver.begin_iteration(step) else contextlib.nullcontext
+        try:
+            with guard():
+                rollout, metrics = agent.iterate()
+        except Interrupted:
+            abandoned = True
+            break
+        except CoexError as error:
+            raise CoexError(f"stopped at step {step:,}: {error}; {saver.last_good()}") from error
+        step = agent.collector.steps_done
+        log.add(rollout, metrics, step)
+        saver.end_iteration(step)
+    saved = saver.save(step, abandoned=abandoned)
+    summary = log.finish(step, finished=saved and step >= config.total_steps)
+    if not saved:
+        raise CoexError(f"the run ended at step {step:,} without a checkpoint of it; {saver.last_good()}")
+    return summary
+
+
+class Agent:
+    """What learns: one iteration collects, rewards and updates."""
+
+    def __init__(
+        self, config: RunConfig, env: VectorEnv, seeds: Sequence[np.random.SeedSequence], device: torch.device
+    ) -> None:
+        network_seed, acting_seed, bonus_seed = seeds
+        self._generators = GlobalGenerators(_as_int(network_seed), device)
         network = ActorCritic(env.num_actions).to(device)
-        bonus = make_bonus(config, env.num_actions, bonus_seed, device)
-        learner = A2C(network, config.learner, config.schedule_steps)
-        policy = SamplingPolicy(network)
+        self.bonus = make_bonus(config, env.num_actions, bonus_seed, device)
+        self._learner = A2C(network, config.learner, config.schedule_steps)
+        self._policy = SamplingPolicy(network)
         generator = torch.Generator().manual_seed(_as_int(acting_seed))
-        collector = Collector(env, config.learner.num_steps, generator, device)
-        with RunDirectory(out, config, wandb_project) as run:
-            log = RunLog(config, run, bonus, progress)
-            collector.reset()
-            while collector.steps_done < config.total_steps and not should_stop():
-                steps_before = collector.steps_done
-                rollout = collector.collect(policy)
-                novelty = bonus.reward(rollout) if bonus else None  # (T, N)
-                rewards = mix_rewards(rollout.rewards, novelty, config.reward)
-                try:
-                    metrics = learner.update(rollout, rewards, steps_before)
-                    metrics |= bonus.update(rollout) if bonus else {}
-                except NonFiniteError as error:
-                    raise CoexError(
-                        f"stopped at step {steps_before:,}: {error}; everything until then is in {out}"
-                    ) from error
-                log.add(rollout, metrics, collector.steps_done)
-            return log.finish(collector.steps_done)
+        self.collector = Collector(env, config.learner.num_steps, generator, device)
+        self._reward = config.reward
+        self._env = env
 
+    def iterate(self) -> tuple[Rollout, Metrics]:
+        steps_before = self.collector.steps_done
+        rollout = self.collector.collect(self._policy)
+        novelty = self.bonus.reward(rollout) if self.bonus else None  # (T, N)
+        rewards = mix_rewards(rollout.rewards, novelty, self._reward)
+        metrics = self._learner.update(rollout, rewards, steps_before)
+        return rollout, metrics | (self.bonus.update(rollout) if self.bonus else {})
 
-class RunLog:
-    """Averages metrics between log points and hands them to the run directory and the progress line."""
-
-    def __init__(self, config: RunConfig, run: RunDirectory, bonus: Bonus | None, progress: Progress | None) -> None:
-        self._config = config
-        self._run = run
-        self._bonus = bonus
-        self._progress = progress
-        self._started = self._point_at = time.monotonic()
-        self._point_step = 0
-        self._values: dict[str, list[float]] = {}  # since the last point
-
-    def add(self, rollout: Rollout, metrics: Metrics, step: int) -> None:
-        self._run.add_episodes(rollout.episodes)
-        for name, value in metrics.items():
-            self._values.setdefault(name, []).append(value)
-        every = self._config.log_every_steps
-        if step // every > (step - rollout.num_transitions) // every:
-            self._log_point(step)
-
-    def finish(self, step: int) -> dict[str, Any]:
-        """The last point, if anything came since the one before, and the summary."""
-        if self._values:
-            self._log_point(step, last=True)
-        elif self._progress:
-            self._progress.close()
-        scores, seconds = self._run.scores, time.monotonic() - self._started
-        summary = {
-            "finished": step >= self._config.total_steps,
-            "game": self._config.game,
-            "method": self._config.method,
-            "seed": self._config.seed,
-            "step": step,
-            "frame": step * self._config.env.frame_skip,
-            "episodes": scores.episodes,
-            "return_mean40": scores.mean,
-            "max_return_mean40": scores.record,
-            "seconds": round(seconds, 3),
-            "steps_per_second": round(step / seconds, 1),
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "env": self._env.state_dict(),
+            "collector": self.collector.state_dict(),
+            "learner": self._learner.state_dict(),
+            "bonus": self.bonus.state_dict() if self.bonus else None,
+            "generators": self._generators.state_dict(),
         }
-        self._run.finish(summary)
-        return summary
 
-    def _log_point(self, step: int, *, last: bool = False) -> None:
-        now = time.monotonic()
-        scores = self._run.scores
-        point: dict[str, Any] = {
-            "step": step,
-            "frame": step * self._config.env.frame_skip,
-            "seconds": round(now - self._started, 3),
-            "steps_per_second": round((step - self._point_step) / (now - self._point_at), 1),
-            "episodes": scores.episodes,
-            "return_mean40": scores.mean,
-            "max_return_mean40": scores.record,
-        }
-        point |= {name: sum(values) / len(values) for name, values in self._values.items()}
-        point |= self._bonus.snapshot() if self._bonus else {}
-        self._run.log(point)
-        if self._progress:
-            self._progress.show(point, last=last or step >= self._config.total_steps)
-        self._point_at, self._point_step = now, step
-        self._values = {}
+    def load_state_dict(self, state: dict[str, Any]) -> list[int]:
+        """Returns the environments that had to begin a new episode."""
+        exact = self._env.load_state_dict(state["env"])
+        self.collector.load_state_dict(state["collector"])
+        self._learner.load_state_dict(state["learner"])
+        if self.bonus:
+            self.bonus.load_state_dict(state["bonus"])
+        self._generators.load_state_dict(state["generators"])
+        restarted = [index for index, is_exact in enumerate(exact) if not is_exact]
+        if restarted:
+            self.collector.restart_episodes(restarted)
+            if self.bonus:
+                self.bonus.forget_episodes()
+        return restarted
 
 
 def pick_device(name: str) -> torch.device:

@@ -15,5 +15,6 @@ class Bonus(Protocol):
     def reward(self, rollout: Rollout) -> Tensor: ...  # (T, N), unscaled; advances counts
     def update(self, rollout: Rollout) -> Metrics: ...  # fits its own networks on the rollout just rewarded
     def snapshot(self) -> dict[str, Any]: ...  # what only a log point needs: sizes, rooms, the clusters' ARI
+    def forget_episodes(self) -> None: ...  # the environments have begun new ones
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state: dict[str, Any]) -> None: ...

@@ -106,6 +106,10 @@ class CoexBonus:
             figures |= self._evidence.snapshot()
         return figures
 
+    def forget_episodes(self) -> None:
+        if self._locator is not None:
+            self._locator.forget_attention()
+
     def state_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = {
             "counts": self._counts.state_dict(),

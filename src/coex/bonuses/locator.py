@@ -65,6 +65,10 @@ class ADMLocator:
             "adm/entropy": -losses.entropy.mean().item(),
         }
 
+    def forget_attention(self) -> None:
+        """The next rollout's first frames follow nothing: ᾱ starts from them."""
+        self._carried = None
+
     def state_dict(self) -> dict[str, Any]:
         state = {"model": self.model.state_dict(), "optimizer": self._optimizer.state_dict()}
         return state if self._carried is None else state | {"attention": self._carried}
@@ -72,4 +76,5 @@ class ADMLocator:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
-        self._carried = state.get("attention")
+        attention = state.get("attention")
+        self._carried = None if attention is None else attention.to(self._device)

@@ -56,6 +56,9 @@ class SimHashBonus:
     def snapshot(self) -> dict[str, Any]:
         return {"counts/states": len(self._counts)}
 
+    def forget_episodes(self) -> None:
+        pass  # a picture's code does not depend on the episode
+
     def state_dict(self) -> dict[str, Any]:
         return {"weights": self._weights.numpy().astype(np.int8), "counts": self._counts.state_dict()}
 

@@ -14,10 +14,9 @@ from coex.bonuses import Bonus
 from coex.config import RunConfig
 from coex.envs import VectorEnv
 from coex.errors import CoexError, UsageError
-from coex.learners.a2c import A2C
-from coex.learners.batch import mix_rewards
-from coex.learners.networks import ActorCritic, SamplingPolicy
-from coex.methods import bonus_views, make_bonus
+from coex.learners.batch import make_rewards
+from coex.learners.networks import SamplingPolicy
+from coex.methods import bonus_views, make_bonus, make_learner
 from coex.optim import NonFiniteError
 from coex.progress import Progress
 from coex.rollout import Collector, Rollout
@@ -37,7 +36,7 @@ def train(
     device = pick_device(config.device)
     check_unused(out)
     _keep_freed_memory()
-    env_seed, network_seed, acting_seed, bonus_seed = np.random.SeedSequence(config.seed).spawn(4)
+    env_seed, network_seed, acting_seed, bonus_seed, learner_seed = np.random.SeedSequence(config.seed).spawn(5)
     with VectorEnv(
         config.game,
         config.env,
@@ -47,10 +46,9 @@ def train(
         seed=env_seed,
     ) as env:
         torch.manual_seed(_as_int(network_seed))
-        network = ActorCritic(env.num_actions).to(device)
+        learner = make_learner(config, env.num_actions, learner_seed, device)
         bonus = make_bonus(config, env.num_actions, bonus_seed, device)
-        learner = A2C(network, config.learner, config.schedule_steps)
-        policy = SamplingPolicy(network)
+        policy = SamplingPolicy(learner.network)
         generator = torch.Generator().manual_seed(_as_int(acting_seed))
         collector = Collector(env, config.learner.num_steps, generator, device)
         with RunDirectory(out, config, wandb_project) as run:
@@ -60,7 +58,7 @@ def train(
                 steps_before = collector.steps_done
                 rollout = collector.collect(policy)
                 novelty = bonus.reward(rollout) if bonus else None  # (T, N)
-                rewards = mix_rewards(rollout.rewards, novelty, config.reward)
+                rewards = make_rewards(rollout.rewards, novelty, config.reward)
                 try:
                     metrics = learner.update(rollout, rewards, steps_before)
                     metrics |= bonus.update(rollout) if bonus else {}

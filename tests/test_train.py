@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from coex.errors import CoexError
+from coex.learners.batch import Rewards
 from coex.methods import make_config
 from coex.rundir import read_metrics
 from coex.train import train
@@ -52,10 +53,10 @@ def test_points_hold_what_the_documentation_promises(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def poisoned(rewards: torch.Tensor, *_: object) -> torch.Tensor:
-        return torch.full_like(rewards, float("nan"))
+    def poisoned(rewards: torch.Tensor, *_: object) -> Rewards:
+        return Rewards(torch.full_like(rewards, float("nan")), torch.zeros_like(rewards), bonus_weight=0.0)
 
-    monkeypatch.setattr("coex.train.mix_rewards", poisoned)
+    monkeypatch.setattr("coex.train.make_rewards", poisoned)
     with pytest.raises(CoexError, match=r"stopped at step 0: the loss is nan") as caught:
         run(tmp_path / "run", total_steps=400, num_envs=4)
     assert "\n" not in str(caught.value)

@@ -17,9 +17,9 @@ from coex.rollout import Rollout
 
 CONFIGURATIONS: list[tuple[str, dict[str, object]]] = [
     ("a2c", {}),
-    ("ppo", {}),
-    ("ppo", {"normalise_rewards": False, "normalise_advantages": False, "decay_learning_rate": True}),
-    ("ppo+coex", {"two_value_heads": True}),
+    ("ppo", {"num_epochs": 2}),
+    ("ppo", {"num_epochs": 1, "normalise_rewards": False, "normalise_advantages": False, "decay_learning_rate": True}),
+    ("ppo+coex", {"num_epochs": 1, "two_value_heads": True}),
 ]
 MakeLearner = Callable[[], Learner]
 

@@ -125,10 +125,12 @@ def _on_distinct_rows(head: nn.Sequential, rows: Tensor) -> Tensor:
         direction = torch.arange(1, rows.shape[-1] + 1, dtype=torch.float64, device=rows.device).sin()
         projections = rows.flatten(0, -2).double() @ direction  # (M,)
         distinct, index = torch.unique(projections, return_inverse=True)  # (D,), (M,)
-        representative = torch.empty_like(distinct, dtype=torch.long)
-        representative[index] = torch.arange(len(index), device=rows.device)
+        # The first of the equal ones: a plain assignment would leave it to chance which of torch's threads is last.
+        representative = torch.full_like(distinct, len(index), dtype=torch.long)
+        representative.scatter_reduce_(0, index, torch.arange(len(index), device=rows.device), "amin")
     outputs: Tensor = head(rows.flatten(0, -2)[representative])  # (D, o)
-    return outputs[index].unflatten(0, rows.shape[:-1])
+    # As `outputs[index]`, whose gradient on CPUs is summed in any order: not the same numbers at the next run.
+    return F.embedding(index, outputs).unflatten(0, rows.shape[:-1])
 
 
 def action_logits(attention: Tensor, cell_logits: Tensor) -> Tensor:

@@ -137,6 +137,18 @@ def test_every_minibatch_is_seen_once_an_epoch(make_rollout, monkeypatch: pytest
     assert seen[0] != seen[4]
 
 
+def test_a_large_minibatch_in_parts_is_the_same_step(make_rollout, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    gradients = []
+    for size in (512, 10):  # 24 transitions in one part, or in 10, 10 and 4
+        monkeypatch.setattr("coex.learners.ppo._PART_SIZE", size)
+        learner = PPO(make_network(), LIKE_A2C, 100, seed=0)
+        rollout = make_rollout(steps=6, envs=4)
+        learner.update(rollout, make_rewards(rollout.rewards, None, RewardConfig()), steps_done=0)
+        gradients.append([parameter.grad for parameter in learner.network.parameters()])
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
 def test_the_bonus_own_value_by_hand(make_rollout) -> None:  # type: ignore[no-untyped-def]
     """Two steps, the first of which ends an episode; γ = ½ for both, λ = 1; the bonus is worth 4 in every state."""
     network = make_network(num_values=2)

@@ -1,5 +1,6 @@
 """The gradient steps of a learner: one optimiser, its schedule, and its state with the network's."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from torch import Tensor
@@ -36,9 +37,9 @@ class Descent:
             group["lr"] = rate
         return rate
 
-    def step(self, loss: Tensor) -> float:
-        """One step; returns the gradient's norm before it was clipped."""
-        return guarded_step(self._optimizer, loss, self._parameters, self._max_grad_norm)
+    def step(self, losses: Tensor | Iterable[Tensor]) -> float:
+        """One step on a loss or the sum of several; returns the gradient's norm before it was clipped."""
+        return guarded_step(self._optimizer, losses, self._parameters, self._max_grad_norm)
 
     def state_dict(self) -> dict[str, Any]:
         return {"network": self._network.state_dict(), "optimizer": self._optimizer.state_dict()}

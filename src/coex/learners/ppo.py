@@ -1,5 +1,6 @@
 """Proximal policy optimisation, with the rewards and advantages normalised as in Burda et al. (2018)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,8 @@ from coex.rollout import Rollout
 
 # OpenAI baselines' bound: where rewards are rare, the first ones would be hundreds of standard deviations.
 _MAX_SCALED_REWARD = 10.0
-_FORWARD_SIZE = 512  # observations in a pass without gradient
+# Transitions in a pass: on a CPU, the passes over 4,096 took a third longer than eight over 512, and a gigabyte more.
+_PART_SIZE = 512
 
 
 @dataclass(frozen=True)
@@ -85,13 +87,13 @@ class PPO:
         batch = make_batch(rollout, returns, advantages)
         rate = self._descent.set_rate(steps_done)
         steps: list[Parts] = []
+        norms: list[float] = []
         for _ in range(self.config.num_epochs):
             order = torch.randperm(rollout.num_transitions, generator=self._generator)
             for index in order.tensor_split(self.config.num_minibatches):
-                loss, parts = ppo_loss(self.network, batch.take(index).to(self.network.device), self.config)
-                norm = self._descent.step(loss)
-                steps.append(parts | {"grad_norm": torch.tensor(norm)})
-        metrics = mean_parts(steps) | {"learning_rate": rate, "return_std": self._scale.std}
+                norms.append(self._descent.step(self._losses(batch, index, steps)))
+        metrics = mean_parts(steps) | {"grad_norm": sum(norms) / len(norms)}
+        metrics |= {"learning_rate": rate, "return_std": self._scale.std}
         names = ("explained_variance", "bonus_explained_variance")[: returns.shape[-1]]
         return metrics | {name: explained_variance(returns[..., v], values[..., v]) for v, name in enumerate(names)}
 
@@ -105,6 +107,13 @@ class PPO:
         self._descent.load_state_dict(state)
         self._scale.load_state_dict(state["scale"])
         self._generator.set_state(state["generator"])
+
+    def _losses(self, batch: Batch, index: Tensor, steps: list[Parts]) -> Iterator[Tensor]:
+        """The loss of the minibatch `index`, in terms of few enough transitions to keep near the processor."""
+        for part in index.split(_PART_SIZE):
+            loss, parts = ppo_loss(self.network, batch.take(part).to(self.network.device), self.config)
+            steps.append(parts)
+            yield loss * (len(part) / len(index))
 
     def _targets(self, rollout: Rollout, rewards: Rewards) -> tuple[Tensor, Tensor, Tensor]:
         """Returns and values (T, N, V), and advantages (T, N)."""
@@ -131,6 +140,6 @@ class PPO:
     def _bonus_values(self, rollout: Rollout) -> Tensor:
         """(T + 1, N): what acting did not note down, because only the learner asks for it."""
         observations = rollout.views["policy"]
-        parts = observations.flatten(0, 1).split(_FORWARD_SIZE)
+        parts = observations.flatten(0, 1).split(_PART_SIZE)
         values = torch.cat([self.network(part.to(self.network.device))[1][:, 1].cpu() for part in parts])
         return values.view(observations.shape[:2])

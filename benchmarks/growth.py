@@ -17,7 +17,7 @@ from benchmarks.rows import GAME
 from coex.bonuses.coex import CoexBonus, CoexConfig
 from coex.envs import VectorEnv
 from coex.learners.a2c import A2C, A2CConfig
-from coex.learners.batch import mix_rewards
+from coex.learners.batch import make_rewards
 from coex.learners.networks import ActorCritic, SamplingPolicy
 from coex.methods import bonus_views, make_config
 from coex.rollout import Collector
@@ -58,7 +58,7 @@ def measure(rollouts: int) -> dict[str, Any]:
             name = ("empty", "full")[turn % 2]
             started = time.perf_counter()
             rollout = collector.collect(SamplingPolicy(network))
-            rewards = mix_rewards(rollout.rewards, bonuses[name].reward(rollout), config.reward)
+            rewards = make_rewards(rollout.rewards, bonuses[name].reward(rollout), config.reward)
             learner.update(rollout, rewards, collector.steps_done)
             bonuses[name].update(rollout)
             seconds[name].append(time.perf_counter() - started)

@@ -34,9 +34,27 @@ class Row:
 
 # OpenAI baselines' A2C settings, in the form that RL Baselines3 Zoo gives them for Atari.
 SB3_A2C = Peer("A2C", environments=16, arguments={"n_steps": 5, "ent_coef": 0.01, "vf_coef": 0.25})
+# RL Baselines3 Zoo's PPO settings for Atari, with 4 epochs of 4 minibatches; ours are `--preset laptop`.
+SB3_PPO = Peer(
+    "PPO",
+    environments=8,
+    arguments={
+        "n_steps": 128,
+        "n_epochs": 4,
+        "batch_size": 256,
+        "learning_rate": 2.5e-4,
+        "clip_range": 0.1,
+        "ent_coef": 0.01,
+        "vf_coef": 0.5,
+    },
+)
+# The peer's environment has no-ops, and no sticky actions.
+PPO_OPTIONS = ("--preset", "laptop", "--envs", "8", "--sticky", "0", "--set", "env.max_noops=30")
 
 ROWS = (
     Row(name="a2c", method="a2c", peer=SB3_A2C, options=("--envs", "16")),
     # Beside the same plain peer: what CoEX costs is ours to pay.
     Row(name="a2c+coex", method="a2c+coex", peer=SB3_A2C, options=("--envs", "16")),
+    Row(name="ppo", method="ppo", peer=SB3_PPO, options=PPO_OPTIONS, epochs=4),
+    Row(name="ppo+coex", method="ppo+coex", peer=SB3_PPO, options=PPO_OPTIONS, epochs=4),
 )

@@ -1,11 +1,16 @@
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
-from benchmarks import machine, speed
+from benchmarks import footprint, machine, speed
 from benchmarks.measure import BenchmarkError, read_points, run, steady_rate
 from benchmarks.network import flops_per_sample, policy_network
+from benchmarks.rows import GAME, ROWS, Row
+from coex.cli import _parser, _run_config
 
 METRICS = """\
 {"step": 80, "seconds": 9.0, "entropy": 2.89}
@@ -73,6 +78,31 @@ def test_a_failing_run_says_why() -> None:
         run(["bash", "-c", "echo no such game >&2; exit 3"])
     with pytest.raises(BenchmarkError, match="make setup"):
         run(["/nowhere/coex"])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_every_row_names_a_run_that_can_be_configured(row: Row) -> None:
+    """Both sides collect and learn from the same amount."""
+    options = _parser().parse_args(["train", GAME, "--method", row.method, *row.options])
+    config = _run_config(options)
+    peer = row.peer.arguments
+    assert config.num_envs == row.peer.environments
+    assert config.learner.num_steps == peer["n_steps"]
+    assert (config.env.sticky, config.env.max_noops) == (0, 30)
+    if row.peer.algorithm == "PPO":
+        assert config.learner.num_epochs == row.epochs == peer["n_epochs"]
+        assert config.num_envs * config.learner.num_steps == config.learner.num_minibatches * peer["batch_size"]
+
+
+def test_memory_counts_the_whole_family() -> None:
+    alone = footprint.family_memory(psutil.Process())
+    child = subprocess.Popen([sys.executable, "-c", "x = bytearray(200_000_000); print(flush=True); input()"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
+    assert child.stdout is not None
+    child.stdout.readline()
+    together = footprint.family_memory(psutil.Process())
+    child.communicate(b"\n")
+    assert 150e6 < together - alone < 400e6
 
 
 def test_processor_name(tmp_path: Path) -> None:

@@ -19,6 +19,11 @@ from coex.rundir import read_metrics
         ("train pacmann", "closest:"),
         ("train", "which game?"),
         ("train hero --method a2d", "closest: a2c"),
+        ("train hero --method pppo", "closest: ppo"),
+        ("train hero --preset desktop", "--preset takes paper or laptop, not 'desktop'"),
+        ("train --config none.json --preset paper", "exclude each other"),
+        ("train hero --method ppo --set learner.num_epochs=0", "learner.num_epochs must be at least 1"),
+        ("train hero --method ppo --envs 1 --set learner.num_steps=3", "learner.num_minibatches"),
         ("train hero --steps 0", "--steps takes a whole number of at least 1, not 0"),
         ("train hero --steps many", "total_steps takes a whole number, not 'many'"),
         ("train hero --envs -1", "--envs takes a whole number of at least 1, not -1"),
@@ -90,9 +95,11 @@ def test_a_second_run_in_the_same_directory_is_refused(tmp_path: Path, capsys: p
     assert (tmp_path / "run" / "summary.json").read_bytes() == summary
 
 
-def test_a_run_can_be_repeated_from_its_configuration(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", ["--method a2c", "--method ppo --preset laptop --set learner.num_steps=40"])
+def test_a_run_can_be_repeated_from_its_configuration(options: str, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    assert main(f"train freeway --steps 400 --envs 3 --seed 4 --sticky 0.25 --quiet --out {first}".split()) == 0
+    shared = "--steps 400 --envs 3 --seed 4 --sticky 0.25 --quiet"
+    assert main(f"train freeway {options} {shared} --out {first}".split()) == 0
     assert main(f"train --config {first}/config.json --quiet --out {second}".split()) == 0
     assert (first / "config.json").read_text() == (second / "config.json").read_text()
     assert (first / "episodes.csv").read_text() == (second / "episodes.csv").read_text()
@@ -111,9 +118,12 @@ def start_run(out: Path, *arguments: str) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_a_run_with_its_files_complete(number: int, code: int, tmp_path: Path) -> None:
-    process = start_run(tmp_path / "run", "--envs", "2")
+@pytest.mark.parametrize(
+    ("number", "code", "method"),
+    [(signal.SIGINT, 130, "a2c"), (signal.SIGTERM, 143, "a2c"), (signal.SIGINT, 130, "ppo")],
+)
+def test_a_signal_ends_a_run_with_its_files_complete(number: int, code: int, method: str, tmp_path: Path) -> None:
+    process = start_run(tmp_path / "run", "--envs", "2", "--method", method)
     os.killpg(process.pid, number)  # to the workers too, as a terminal or a batch system does
     _, errors = process.communicate(timeout=30)
     assert process.returncode == code, errors

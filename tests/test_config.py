@@ -7,7 +7,7 @@ import pytest
 
 from coex.config import load_config, parse_assignments, parse_int
 from coex.errors import UsageError
-from coex.methods import make_config
+from coex.methods import METHODS, PRESETS, make_config
 
 
 def configure(*assignments: str, game: str = "montezuma", method: str = "a2c") -> object:
@@ -27,6 +27,35 @@ def test_defaults_are_the_papers() -> None:
     assert make_config("hero", "a2c").reward.extrinsic_weight == 1
 
 
+def test_ppos_defaults_are_the_papers() -> None:
+    config = make_config("montezuma", "ppo+coex")
+    learner = config.learner
+    assert (config.num_envs, learner.num_steps, learner.num_minibatches, learner.num_epochs) == (128, 128, 4, 4)
+    assert (learner.gamma, learner.gae_lambda, learner.learning_rate, learner.entropy_weight) == (
+        0.99,
+        0.95,
+        1e-5,
+        0.01,
+    )
+    assert (learner.clip_range, learner.normalise_rewards, learner.normalise_advantages) == (0.1, True, True)
+    assert not learner.two_value_heads
+    assert (config.reward.extrinsic_weight, config.reward.bonus_weight) == (2, 1)
+    assert (config.env.sticky, config.env.max_noops, config.env.max_episode_frames) == (0.25, 0, 18_000)
+    assert make_config("venture", "ppo+coex").reward == config.reward  # whatever the game
+    assert make_config("privateeye", "ppo+coex").bonus.clusters.threshold == 0.55  # τ and ψ are A2C's
+    assert make_config("seaquest", "ppo+coex").bonus.state == "xyR"
+
+
+@pytest.mark.parametrize("game", ["montezuma", "gym:MiniGrid-Empty-5x5-v0"])
+@pytest.mark.parametrize("method", ["a2c", "ppo+coex"])
+def test_presets_differ_in_the_learner_and_the_environments_number(game: str, method: str) -> None:
+    paper, laptop = (make_config(game, method, preset=preset) for preset in ("paper", "laptop"))
+    assert laptop.learner.learning_rate > paper.learner.learning_rate
+    assert laptop.num_envs <= paper.num_envs
+    assert (laptop.env, laptop.reward, laptop.bonus) == (paper.env, paper.reward, paper.bonus)
+    assert make_config(game, method) == (paper if game == "montezuma" else laptop)
+
+
 def test_schedules_follow_the_number_of_steps_unless_set() -> None:
     assert make_config("hero", "a2c", {"total_steps": 500}).schedule_steps == 500
     assert make_config("hero", "a2c", {"total_steps": 500, "schedule_steps": 900}).schedule_steps == 900
@@ -37,8 +66,10 @@ def test_any_field_can_be_set_by_name() -> None:
     assert (config.learner.gamma, config.env.sticky, config.total_steps) == (0.9, 0.25, 200_000)
 
 
-def test_a_configuration_round_trips_through_json(tmp_path: Path) -> None:
-    config = make_config("gym:CartPole-v1", "a2c", {"seed": 3, "learner": {"num_steps": 7}})
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_configuration_round_trips_through_json(method: str, preset: str, tmp_path: Path) -> None:
+    config = make_config("hero", method, {"seed": 3, "learner": {"num_steps": 7}}, preset)
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config.to_dict()))
     settings = load_config(path)
@@ -58,9 +89,28 @@ def test_a_configuration_round_trips_through_json(tmp_path: Path) -> None:
         ("=1", "--set takes key=value"),
     ],
 )
-def test_bad_settings_are_said_by_name(assignment: str, message: str) -> None:
+@pytest.mark.parametrize("method", ["a2c", "ppo"])
+def test_bad_settings_are_said_by_name(method: str, assignment: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
-        configure(assignment)
+        configure(assignment, method=method)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "assignment", "message"),
+    [
+        ("a2c", "learner.clip_range=0.2", "no setting 'learner.clip_range'"),
+        ("ppo", "learner.rmsprop_alpha=0.9", "no setting 'learner.rmsprop_alpha'"),
+        ("ppo", "learner.gae_lambda=2", "learner.gae_lambda must be from 0 to 1, not 2"),
+        ("ppo", "learner.num_minibatches=99999", "a rollout has only 16384 steps"),
+        ("ppo", "learner.two_value_heads=true", "needs a bonus, and ppo has none"),
+        ("ppo", "learner.two_value_heads=maybe", "takes true or false"),
+        ("ppo+coex", "bonus.adm.minibatch=0", "bonus.adm.minibatch must be at least 1"),
+    ],
+)
+def test_each_learner_has_settings_of_its_own(method: str, assignment: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        configure(assignment, method=method)
     assert "\n" not in str(caught.value)
 
 

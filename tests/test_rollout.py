@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
@@ -77,8 +78,17 @@ def test_an_episodes_end_shows_its_true_last_picture() -> None:
     assert rollout.final_index.tolist() == [[1, 0], [2, 1], [3, 0]]
     assert rollout.final_values.tolist() == [102, 103, 102]
     assert rollout.next_view("ram")[:, :, 0].tolist() == [[1, 1], [102, 2], [1, 103], [102, 1]]
+    assert rollout.next_view("ram", slice(1, 3))[:, :, 0].tolist() == [[102, 2], [1, 103]]
     assert rollout.views["ram"][2, 0, 0] == 0  # the record itself still shows the next episode
     assert rollout.next_values_at_end().tolist() == [[0, 0], [102, 0], [0, 103], [102, 0]]
+
+
+def test_pictures_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coex.rollout._PART_SIZE", 6)  # 3 steps of 2 environments
+    (rollout,), _, _ = collect()
+    parts = list(rollout.next_view_parts("ram"))
+    assert [len(part) for part in parts] == [6, 2]
+    assert torch.equal(torch.cat(parts), rollout.next_view("ram").flatten(0, 1))
 
 
 def test_scores_are_unclipped_and_start_again_with_an_episode() -> None:

@@ -11,21 +11,29 @@ import pytest
 import torch
 
 from coex.errors import CoexError
-from coex.methods import make_config
+from coex.learners.batch import Rewards
+from coex.methods import METHODS, make_config
 from coex.rundir import read_metrics
 from coex.train import train
 
 TIMINGS = ("seconds", "steps_per_second")
 
 
+# PPO with rollouts as short as a test: several updates, each in 2 epochs.
+SHORT: dict[str, dict[str, object]] = {"a2c": {}, "ppo": {"num_steps": 40, "num_epochs": 2}}
+
+
 def run(out: Path, method: str = "a2c", **settings: object) -> list[dict[str, float]]:
-    train(make_config("montezuma", method, {"log_every_steps": 200, **settings}), out)
+    learner = {**SHORT[method[:3]], **settings.pop("learner", {})}  # type: ignore[dict-item]
+    train(make_config("montezuma", method, {"log_every_steps": 200, "learner": learner, **settings}), out)
     points = read_metrics(out)
     return [{key: value for key, value in point.items() if key not in TIMINGS} for point in points]
 
 
-def test_the_same_seed_gives_the_same_run(tmp_path: Path) -> None:
-    settings = {"total_steps": 2_400, "num_envs": 4, "env": {"sticky": 0.25, "max_episode_frames": 400}}
+@pytest.mark.parametrize("method", ["a2c", "ppo"])
+def test_the_same_seed_gives_the_same_run(method: str, tmp_path: Path) -> None:
+    settings = {"method": method, "total_steps": 2_400, "num_envs": 4,
+                "env": {"sticky": 0.25, "max_episode_frames": 400}}  # fmt: skip
     first, second = (run(tmp_path / name, **settings) for name in ("first", "second"))
     assert first == second
     episodes = [(tmp_path / name / "episodes.csv").read_text() for name in ("first", "second")]
@@ -35,8 +43,9 @@ def test_the_same_seed_gives_the_same_run(tmp_path: Path) -> None:
     assert other[-1]["policy_loss"] != first[-1]["policy_loss"]
 
 
-def test_points_hold_what_the_documentation_promises(tmp_path: Path) -> None:
-    point = run(tmp_path / "run", total_steps=400, num_envs=4)[-1]
+@pytest.mark.parametrize("method", ["a2c", "ppo"])
+def test_points_hold_what_the_documentation_promises(method: str, tmp_path: Path) -> None:
+    point = run(tmp_path / "run", method, total_steps=400, num_envs=5)[-1]
     promised = {
         "step",
         "frame",
@@ -46,29 +55,48 @@ def test_points_hold_what_the_documentation_promises(tmp_path: Path) -> None:
         "policy_loss",
         "value_loss",
         "entropy",
-    }
+        "grad_norm",
+        "learning_rate",
+        "explained_variance",
+    } | ({"clip_fraction", "approx_kl", "return_std"} if method == "ppo" else set())
     assert promised <= point.keys()
     assert (point["step"], point["frame"]) == (400, 1_600)
 
 
-def test_a_loss_that_is_no_number_stops_the_run_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def poisoned(rewards: torch.Tensor, *_: object) -> torch.Tensor:
-        return torch.full_like(rewards, float("nan"))
+@pytest.mark.parametrize("method", ["a2c", "ppo"])
+def test_a_loss_that_is_no_number_stops_the_run_and_says_where(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def poisoned(rewards: torch.Tensor, *_: object) -> Rewards:
+        return Rewards(torch.full_like(rewards, float("nan")), torch.zeros_like(rewards), bonus_weight=0.0)
 
-    monkeypatch.setattr("coex.train.mix_rewards", poisoned)
+    monkeypatch.setattr("coex.train.make_rewards", poisoned)
     with pytest.raises(CoexError, match=r"stopped at step 0: the loss is nan") as caught:
-        run(tmp_path / "run", total_steps=400, num_envs=4)
+        run(tmp_path / "run", method, total_steps=400, num_envs=4)
     assert "\n" not in str(caught.value)
     assert (tmp_path / "run" / "config.json").exists()
 
 
-@pytest.mark.parametrize("method", ["a2c", "a2c+coex", "a2c+coex-ram", "a2c+simhash"])
+@pytest.mark.parametrize("method", METHODS)
 def test_every_method_trains_and_repeats_itself(method: str, tmp_path: Path) -> None:
     settings = {"total_steps": 400, "num_envs": 4, "env": {"max_episode_frames": 80}}
     first, second = (run(tmp_path / name, method=method, **settings) for name in ("first", "second"))
     assert first == second
-    if method == "a2c+coex":
+    if method.endswith("+coex"):
         assert {"adm/distance", "adm/accuracy", "rooms/ari", "rooms/clusters", "bonus/mean"} <= first[-1].keys()
+
+
+def test_the_bonus_may_have_a_value_of_its_own(tmp_path: Path) -> None:
+    settings = {"total_steps": 400, "num_envs": 4, "learner": {"two_value_heads": True}}
+    first, second = (run(tmp_path / name, method="ppo+simhash", **settings) for name in ("first", "second"))
+    assert first == second
+    assert "bonus_explained_variance" in first[-1]
+
+
+def test_a_run_ends_with_the_rollout_it_is_in(tmp_path: Path) -> None:
+    """Fewer steps than one rollout, or than one minibatch each: the run is one whole rollout."""
+    points = run(tmp_path / "run", "ppo", total_steps=1, num_envs=3, learner={"num_steps": 2, "num_minibatches": 6})
+    assert [point["step"] for point in points] == [6]
 
 
 def test_memory_stays_small(tmp_path: Path) -> None:
@@ -95,8 +123,9 @@ def test_memory_stays_small(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_a2c_learns_to_reach_the_goal_of_an_empty_grid(tmp_path: Path) -> None:
-    config = make_config("gym:MiniGrid-Empty-5x5-v0", "a2c", {"total_steps": 200_000, "log_every_steps": 2_000})
+@pytest.mark.parametrize("method", ["a2c", "ppo"])
+def test_it_learns_to_reach_the_goal_of_an_empty_grid(method: str, tmp_path: Path) -> None:
+    config = make_config("gym:MiniGrid-Empty-5x5-v0", method, {"total_steps": 200_000, "log_every_steps": 2_000})
     started = time.monotonic()
 
     def solved() -> bool:

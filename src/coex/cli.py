@@ -63,21 +63,28 @@ def _add_train(commands: Any) -> None:
         description="Train an agent and write everything about it into one directory.",
         epilog="examples:\n"
         "  coex train montezuma --method a2c --steps 1e6\n"
+        "  coex train montezuma --method ppo+coex --preset laptop --steps 1e6\n"
         "  coex train gym:MiniGrid-DoorKey-6x6-v0 --steps 200000 --seed 1 --set learner.gamma=0.995\n"
         "  coex train --config runs/old/config.json --out runs/again",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     train.add_argument("game", nargs="?", metavar="GAME", help="a game as 'coex games' lists them, or gym:ID")
     train.add_argument("--method", metavar="NAME", help="what learns; 'coex methods' lists them (default: a2c)")
+    train.add_argument(
+        "--preset", metavar="NAME", help="paper, or laptop: settings that learn in 1e5 steps on one small machine "
+        "(default: paper for the paper's games, laptop elsewhere)",
+    )  # fmt: skip
     train.add_argument("--steps", metavar="N", help="agent steps over all environments (default: 1e6)")
     train.add_argument("--seed", metavar="S", help="the same seed gives the same run (default: 0)")
     train.add_argument(
         "--out", metavar="DIR", type=Path, help="the run's directory (default: runs/GAME-METHOD-sSEED-TIME)"
     )
-    train.add_argument("--envs", metavar="N", help="environments side by side (default: 16)")
+    train.add_argument("--envs", metavar="N", help="environments side by side (default: the method's, in the preset)")
     train.add_argument("--workers", metavar="N", help="processes to run them in (default: one a core)")
     train.add_argument("--device", metavar="NAME", help="where the networks run: cpu, cuda, cuda:1, mps (default: cpu)")
-    train.add_argument("--sticky", metavar="P", help="chance that a frame repeats the last action (default: 0)")
+    train.add_argument(
+        "--sticky", metavar="P", help="chance that a frame repeats the last action (default: 0 for A2C, 0.25 for PPO)"
+    )
     train.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], dest="assignments",
         help="any field of config.json, such as learner.gamma=0.995; may be given several times",
@@ -164,6 +171,8 @@ def _run_config(options: argparse.Namespace) -> Any:
     from coex.config import load_config, merge_settings, parse_assignments
     from coex.methods import make_config
 
+    if options.config and options.preset:
+        raise UsageError("--preset and --config exclude each other: a config.json holds every setting already")
     settings = load_config(options.config) if options.config else {}
     named = {
         "total_steps": options.steps, "seed": options.seed, "num_envs": options.envs,
@@ -178,7 +187,7 @@ def _run_config(options: argparse.Namespace) -> Any:
         raise UsageError("which game? 'coex games' lists them, or name a Gymnasium environment: gym:ID")
     method = options.method or settings.pop("method", "a2c")
     settings.pop("game", None), settings.pop("method", None)
-    return make_config(game, method, settings)
+    return make_config(game, method, settings, options.preset)
 
 
 def _default_name(config: Any) -> str:

@@ -16,8 +16,11 @@ from coex.envs import GameConfig
 from coex.errors import UsageError
 from coex.learners.a2c import A2CConfig
 from coex.learners.batch import RewardConfig
+from coex.learners.ppo import PPOConfig
 
 T = TypeVar("T")
+LearnerConfig = A2CConfig | PPOConfig
+BonusConfig = CoexConfig | SimHashConfig
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,8 @@ class RunConfig:
     device: str = "cpu"
     env: GameConfig = field(default_factory=GameConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
-    learner: A2CConfig = field(default_factory=A2CConfig)
-    bonus: CoexConfig | SimHashConfig | None = None
+    learner: LearnerConfig = field(default_factory=A2CConfig)
+    bonus: BonusConfig | None = None
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
 
     def __post_init__(self) -> None:
@@ -49,6 +52,12 @@ class RunConfig:
         for name in ("schedule_steps", "log_every_steps"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{name} must not be negative, not {getattr(self, name)}")
+        if isinstance(self.learner, PPOConfig):
+            transitions = self.num_envs * self.learner.num_steps
+            if transitions < self.learner.num_minibatches:
+                raise UsageError(f"learner.num_minibatches: a rollout has only {transitions} steps to share out")
+            if self.learner.two_value_heads and self.bonus is None:
+                raise UsageError(f"learner.two_value_heads needs a bonus, and {self.method} has none")
 
     def resolved(self) -> "RunConfig":
         """With the numbers that 0 stood for."""

@@ -1,4 +1,4 @@
-"""The methods by name, and what the paper sets for each game."""
+"""The methods by name, what the paper sets for each, and what suits a small machine."""
 
 import dataclasses
 import difflib
@@ -11,24 +11,37 @@ import torch
 from coex.bonuses import Bonus
 from coex.bonuses.coex import CoexBonus, CoexConfig, coex_views
 from coex.bonuses.simhash import SimHashBonus, SimHashConfig
-from coex.config import RunConfig, with_settings
+from coex.config import BonusConfig, RunConfig, with_settings
 from coex.envs import GameConfig, is_atari, resolve_game
 from coex.errors import UsageError
-from coex.learners.a2c import A2CConfig
+from coex.learners import Learner
+from coex.learners.a2c import A2C, A2CConfig
 from coex.learners.batch import RewardConfig
+from coex.learners.networks import ActorCritic
+from coex.learners.ppo import PPO, PPOConfig
 from coex.representation.clusters import ClusterConfig
 
-METHODS = {
-    "a2c": "advantage actor-critic on the game's own rewards",
-    "a2c+coex": "with a bonus for rare (x, y, room, score), the location learned from pixels (the paper's method)",
-    "a2c+coex-ram": "the same with the true location and room from the game's RAM (the paper's upper bound)",
-    "a2c+simhash": "with a bonus for rare pictures, hashed to 128 bits (the paper's baseline)",
+_LEARNERS = {
+    "a2c": "advantage actor-critic",
+    "ppo": "proximal policy optimisation",
 }
+_BONUSES = {
+    "": "on the game's own rewards",
+    "+coex": "with a bonus for rare (x, y, room, score), the location learned from pixels (the paper's method)",
+    "+coex-ram": "the same with the true location and room from the game's RAM (the paper's upper bound)",
+    "+simhash": "with a bonus for rare pictures, hashed to 128 bits (the paper's baseline)",
+}
+METHODS = {
+    learner + bonus: f"{name} {how}" if not bonus else how
+    for learner, name in _LEARNERS.items()
+    for bonus, how in _BONUSES.items()
+}
+PRESETS = ("paper", "laptop")
 
 
 @dataclass(frozen=True)
-class Preset:
-    """One game's row of the paper's hyper-parameter table (appendix B)."""
+class GameSettings:
+    """One game's row of the paper's hyper-parameter table (appendix B); the weights are A2C's."""
 
     extrinsic_weight: float = 10.0  # β₁ with CoEX
     bonus_weight: float = 10.0  # β₂ with CoEX
@@ -37,40 +50,37 @@ class Preset:
     state: str = "xycR"  # ψ
 
 
-PRESETS = {
-    "Freeway": Preset(10.0, 10.0, 10.0, state="xyR"),
-    "Frostbite": Preset(10.0, 10.0, 10.0, state="xyR"),
-    "Hero": Preset(1.0, 0.1, 1.0, threshold=0.7),
-    "MontezumaRevenge": Preset(10.0, 10.0, 10.0, threshold=0.7),
-    "PrivateEye": Preset(10.0, 10.0, 10.0, threshold=0.55),
-    "Qbert": Preset(1.0, 0.5, 1.0, state="xyR"),
-    "Seaquest": Preset(1.0, 0.5, 10.0, state="xyR"),
-    "Venture": Preset(10.0, 10.0, 10.0, threshold=0.7),
+GAMES = {
+    "Freeway": GameSettings(10.0, 10.0, 10.0, state="xyR"),
+    "Frostbite": GameSettings(10.0, 10.0, 10.0, state="xyR"),
+    "Hero": GameSettings(1.0, 0.1, 1.0, threshold=0.7),
+    "MontezumaRevenge": GameSettings(10.0, 10.0, 10.0, threshold=0.7),
+    "PrivateEye": GameSettings(10.0, 10.0, 10.0, threshold=0.55),
+    "Qbert": GameSettings(1.0, 0.5, 1.0, state="xyR"),
+    "Seaquest": GameSettings(1.0, 0.5, 10.0, state="xyR"),
+    "Venture": GameSettings(10.0, 10.0, 10.0, threshold=0.7),
 }
 
+# For worlds that are learned in 10⁵ steps, not 10⁸. RMSProp's running squares, which start at 1, forget that sooner.
+LAPTOP_A2C = A2CConfig(learning_rate=1e-3, rmsprop_alpha=0.9)
+# 8 environments give an update every 1,024 steps, not every 16,384; the rate is OpenAI baselines' for such rollouts.
+LAPTOP_PPO = PPOConfig(learning_rate=2.5e-4, decay_learning_rate=True)
 
-# For worlds that are learned in 10⁵ steps, not 10⁸: RMSProp's running squares, which start at 1, forget that sooner.
-SMALL_BUDGET = A2CConfig(learning_rate=1e-3, rmsprop_alpha=0.9)
 
+def make_config(game: str, method: str, settings: dict[str, Any] | None = None, preset: str | None = None) -> RunConfig:
+    """A method's settings on a game, with `settings` put in.
 
-def make_config(game: str, method: str, settings: dict[str, Any] | None = None) -> RunConfig:
-    """The paper's settings for a method on a game, with `settings` put in."""
+    They are the paper's, or those for one small machine: by default the paper's for its games, the others elsewhere.
+    """
     game = resolve_game(game)
     if method not in METHODS:
         close = difflib.get_close_matches(method, METHODS, n=3, cutoff=0.4) or list(METHODS)
         raise UsageError(f"unknown method {method!r}; closest: {', '.join(close)} ('coex methods' lists all)")
-    preset = PRESETS.get(game, Preset())
-    bonus = _make_bonus_config(method, preset)
-    config = RunConfig(
-        game=game,
-        method=method,
-        env=GameConfig() if is_atari(game) else GameConfig(frame_skip=1, max_noops=0),
-        learner=A2CConfig() if is_atari(game) else SMALL_BUDGET,
-        reward=RewardConfig(preset.extrinsic_weight, preset.bonus_weight)
-        if bonus
-        else RewardConfig(preset.plain_weight, bonus_weight=0.0),
-        bonus=bonus,
-    )
+    preset = preset or ("paper" if is_atari(game) else "laptop")
+    if preset not in PRESETS:
+        raise UsageError(f"--preset takes {' or '.join(PRESETS)}, not {preset!r}")
+    make_defaults = _ppo_defaults if method.startswith("ppo") else _a2c_defaults
+    config = make_defaults(game, method, _make_bonus_config(game, method), is_paper=preset == "paper")
     return with_settings(config, settings or {}).resolved()
 
 
@@ -82,8 +92,38 @@ def read_config(settings: dict[str, Any]) -> RunConfig:
     return make_config(rest.pop("game"), rest.pop("method"), rest)
 
 
-def _make_bonus_config(method: str, preset: Preset) -> CoexConfig | SimHashConfig | None:
-    coex = CoexConfig(state=preset.state, clusters=ClusterConfig(threshold=preset.threshold))
+def _a2c_defaults(game: str, method: str, bonus: BonusConfig | None, *, is_paper: bool) -> RunConfig:
+    weights = GAMES.get(game, GameSettings())
+    return RunConfig(
+        game=game,
+        method=method,
+        num_envs=16,
+        env=GameConfig() if is_atari(game) else GameConfig(frame_skip=1, max_noops=0),
+        learner=A2CConfig() if is_paper else LAPTOP_A2C,
+        reward=RewardConfig(weights.extrinsic_weight, weights.bonus_weight)
+        if bonus
+        else RewardConfig(weights.plain_weight, bonus_weight=0.0),
+        bonus=bonus,
+    )
+
+
+def _ppo_defaults(game: str, method: str, bonus: BonusConfig | None, *, is_paper: bool) -> RunConfig:
+    # The environment of random network distillation: sticky actions instead of no-ops, episodes of 4,500 steps at most.
+    atari = GameConfig(sticky=0.25, max_noops=0, max_episode_frames=18_000)
+    return RunConfig(
+        game=game,
+        method=method,
+        num_envs=128 if is_paper else 8,
+        env=atari if is_atari(game) else GameConfig(frame_skip=1, max_noops=0),
+        learner=PPOConfig() if is_paper else LAPTOP_PPO,
+        reward=RewardConfig(extrinsic_weight=2.0, bonus_weight=1.0 if bonus else 0.0),  # of all games (appendix B)
+        bonus=bonus,
+    )
+
+
+def _make_bonus_config(game: str, method: str) -> BonusConfig | None:
+    row = GAMES.get(game, GameSettings())
+    coex = CoexConfig(state=row.state, clusters=ClusterConfig(threshold=row.threshold))
     match method.partition("+")[2]:
         case "coex":
             return coex
@@ -93,6 +133,16 @@ def _make_bonus_config(method: str, preset: Preset) -> CoexConfig | SimHashConfi
             return SimHashConfig()
         case _:
             return None
+
+
+def make_learner(config: RunConfig, num_actions: int, seed: np.random.SeedSequence, device: torch.device) -> Learner:
+    """The learner that a run's configuration describes, with a new network (from torch's own generator)."""
+    match config.learner:
+        case A2CConfig():
+            return A2C(ActorCritic(num_actions).to(device), config.learner, config.schedule_steps)
+        case PPOConfig():
+            network = ActorCritic(num_actions, num_values=2 if config.learner.two_value_heads else 1).to(device)
+            return PPO(network, config.learner, config.schedule_steps, int(seed.generate_state(1)[0]))
 
 
 def make_bonus(config: RunConfig, num_actions: int, seed: np.random.SeedSequence, device: torch.device) -> Bonus | None:

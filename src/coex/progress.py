@@ -61,7 +61,7 @@ class Progress:
     def _line(self, point: dict[str, Any]) -> str:
         step, rate = point["step"], point["steps_per_second"]
         parts = [
-            f"{step / self._total:4.0%}",
+            f"{min(step / self._total, 1):4.0%}",
             f"{count(step)} steps ({count(step * self._frame_skip)} frames)",
             f"{rate:,.0f} steps/s",
             f"{duration((self._total - step) / rate)} left" if step < self._total else duration(point["seconds"]),

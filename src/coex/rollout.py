@@ -1,6 +1,6 @@
 """Collecting what the agents see and do, T steps of N environments at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from coex.envs import VIEW_SHAPES, VectorEnv
+
+_PART_SIZE = 1_024  # transitions
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,22 @@ class Rollout:
     def num_transitions(self) -> int:
         return self.actions.numel()
 
-    def next_view(self, name: str) -> Tensor:
-        """(T, N, …) the picture each step led to: the final one where it ended the episode."""
-        following = self.views[name][1:]
-        if not len(self.final_index):
+    def next_view(self, name: str, steps: slice = slice(None)) -> Tensor:
+        """(T, N, …) the picture each of `steps` led to: the final one where it ended the episode."""
+        following = self.views[name][1:][steps]
+        first, end, _ = steps.indices(len(self.actions))
+        within = (self.final_index[:, 0] >= first) & (self.final_index[:, 0] < end)  # (K,)
+        if not within.any():
             return following
         following = following.clone()
-        following[self.final_index[:, 0], self.final_index[:, 1]] = self.final_views[name]
+        following[self.final_index[within, 0] - first, self.final_index[within, 1]] = self.final_views[name][within]
         return following
+
+    def next_view_parts(self, name: str) -> Iterator[Tensor]:
+        """`next_view` as (M, …), time-major, part by part: a large rollout does not fit memory as floats."""
+        length = max(1, _PART_SIZE // self.actions.shape[1])
+        for first in range(0, len(self.actions), length):
+            yield self.next_view(name, slice(first, first + length)).flatten(0, 1)
 
     def next_values_at_end(self) -> Tensor:
         """(T, N) V of the final picture where a step ended an episode, 0 elsewhere."""

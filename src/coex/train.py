@@ -15,11 +15,10 @@ from coex.checkpoints import CheckpointStore
 from coex.config import RunConfig
 from coex.envs import VectorEnv
 from coex.errors import CoexError, UsageError
-from coex.learners.a2c import A2C
-from coex.learners.batch import mix_rewards
-from coex.learners.networks import ActorCritic, SamplingPolicy
+from coex.learners.batch import make_rewards
+from coex.learners.networks import SamplingPolicy
 from coex.lock import RunLock
-from coex.methods import bonus_views, make_bonus
+from coex.methods import bonus_views, make_bonus, make_learner
 from coex.progress import Progress
 from coex.resume import find_checkpoint
 from coex.rollout import Collector, Rollout
@@ -50,7 +49,7 @@ def train(
     if not resume:
         check_unused(out)
     _keep_freed_memory()
-    env_seed, *seeds = np.random.SeedSequence(config.seed).spawn(4)
+    env_seed, *seeds = np.random.SeedSequence(config.seed).spawn(5)
     with contextlib.ExitStack() as stack:
         stack.enter_context(RunLock(out))
         saved = find_checkpoint(config, out, progress) if resume else None
@@ -118,12 +117,11 @@ class Agent:
     def __init__(
         self, config: RunConfig, env: VectorEnv, seeds: Sequence[np.random.SeedSequence], device: torch.device
     ) -> None:
-        network_seed, acting_seed, bonus_seed = seeds
+        network_seed, acting_seed, bonus_seed, learner_seed = seeds
         self._generators = GlobalGenerators(_as_int(network_seed), device)
-        network = ActorCritic(env.num_actions).to(device)
+        self._learner = make_learner(config, env.num_actions, learner_seed, device)
         self.bonus = make_bonus(config, env.num_actions, bonus_seed, device)
-        self._learner = A2C(network, config.learner, config.schedule_steps)
-        self._policy = SamplingPolicy(network)
+        self._policy = SamplingPolicy(self._learner.network)
         generator = torch.Generator().manual_seed(_as_int(acting_seed))
         self.collector = Collector(env, config.learner.num_steps, generator, device)
         self._reward = config.reward
@@ -133,7 +131,7 @@ class Agent:
         steps_before = self.collector.steps_done
         rollout = self.collector.collect(self._policy)
         novelty = self.bonus.reward(rollout) if self.bonus else None  # (T, N)
-        rewards = mix_rewards(rollout.rewards, novelty, self._reward)
+        rewards = make_rewards(rollout.rewards, novelty, self._reward)
         metrics = self._learner.update(rollout, rewards, steps_before)
         return rollout, metrics | (self.bonus.update(rollout) if self.bonus else {})
 

@@ -47,8 +47,9 @@ class Algorithm1:
         return 1 / math.sqrt(self.counts[key])
 
 
-def test_the_batched_bonus_is_algorithm_1_step_by_step(make_rollout):
-    bonus, literal = make(), Algorithm1(threshold=0.7)
+@pytest.mark.parametrize("minibatch", [128, 5])
+def test_the_batched_bonus_is_algorithm_1_step_by_step(minibatch, make_rollout):
+    bonus, literal = make(CoexConfig(adm=ADMConfig(minibatch=minibatch))), Algorithm1(threshold=0.7)
     for seed in range(12):
         rollout = make_rollout(seed, steps=7, envs=4)
         with torch.no_grad():  # the same attention and embeddings for both

@@ -16,6 +16,7 @@ CONFIGURATIONS = [
     ("a2c+coex", {"state": "cR"}),
     ("a2c+coex", {"state": "xyR", "adm": {"attention": "softmax"}}),
     ("a2c+coex", {"locator": "random"}),
+    ("ppo+coex", {"adm": {"minibatch": 4, "epochs": 2}}),  # rollouts larger than a minibatch
     ("a2c+coex-ram", {}),
     ("a2c+simhash", {}),
 ]

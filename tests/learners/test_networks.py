@@ -16,7 +16,8 @@ def test_it_is_the_papers_network() -> None:
     network = ActorCritic(18)
     logits, values = network(observations(3))
     assert logits.shape == (3, 18)
-    assert values.shape == (3,)
+    assert values.shape == (3, 1)
+    assert ActorCritic(18, num_values=2)(observations(3))[1].shape == (3, 2)
     sizes = {name: tuple(parameter.shape) for name, parameter in network.named_parameters() if "weight" in name}
     assert list(sizes.values()) == [
         (32, 4, 8, 8),

@@ -5,7 +5,8 @@ import torch
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 from torch import nn
 
-from coex.learners.rmsprop import RMSPropTF, linear_decay
+from coex.learners.descent import linear_decay
+from coex.learners.rmsprop import RMSPropTF
 
 
 def train(optimizer_class: type, network: nn.Module, **options: float) -> list[torch.Tensor]:

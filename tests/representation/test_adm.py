@@ -106,6 +106,19 @@ class TestModel:
         for actual, expected in zip(shared, gradients(), strict=True):
             torch.testing.assert_close(actual, expected, atol=1e-3, rtol=1e-3)
 
+    def test_gradients_repeat_themselves_to_the_last_bit(self) -> None:
+        model, frames = make_model(18), random_frames(6, 16)  # A2C's size: torch works on it with several threads
+
+        def gradients() -> list[Tensor]:
+            rollout = forward_rollout(model, frames, *NO_FINALS)
+            logits = model.cell_logits(rollout.previous, rollout.current)
+            losses = adm_losses(logits, rollout.attention, torch.arange(80).view(5, 16) % 18, ADMConfig())
+            return list(torch.autograd.grad(losses.total, list(model.parameters())))
+
+        first = gradients()
+        for _ in range(20):
+            assert all(torch.equal(one, other) for one, other in zip(first, gradients(), strict=True))
+
 
 class TestLosses:
     def test_equations_2_to_5_in_numpy(self) -> None:

@@ -146,8 +146,8 @@ class CoexBonus:
         """(T, N) the room's name, by its cluster or by RAM."""
         if self._clusters is None:
             return ram.room(self._game, rollout.next_view("ram").numpy())
-        embeddings = self._clusters.embed(rollout.next_view("context").flatten(0, 1))
-        return self._clusters.assign(embeddings).reshape(tuple(rollout.actions.shape))
+        embeddings = [self._clusters.embed(frames) for frames in rollout.next_view_parts("context")]
+        return self._clusters.assign(np.concatenate(embeddings)).reshape(tuple(rollout.actions.shape))
 
     def _look_at_truth(self, rollout: Rollout, parts: dict[str, NDArray[np.int64]]) -> None:
         if self._evidence is None:

@@ -46,8 +46,8 @@ class SimHashBonus:
         return np.packbits(signs.numpy(), axis=1).view(np.int64)
 
     def reward(self, rollout: Rollout) -> Tensor:
-        keys = self.hash(rollout.next_view("small").flatten(0, 1))
-        counts = torch.from_numpy(self._counts.visit(keys)).double()
+        keys = [self.hash(pictures) for pictures in rollout.next_view_parts("small")]
+        counts = torch.from_numpy(self._counts.visit(np.concatenate(keys))).double()
         return counts.rsqrt().float().view(rollout.actions.shape)
 
     def update(self, rollout: Rollout) -> Metrics:

@@ -1,11 +1,11 @@
-"""What a learner is given: the rollout with the bonus mixed into its rewards."""
+"""What a learner is given: the rollout, and its rewards with the bonus beside them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
 
-from coex.errors import UsageError
+from coex.learners.settings import check_settings
 from coex.rollout import Rollout
 
 
@@ -18,39 +18,50 @@ class RewardConfig:
     clip: float = 1.0  # 0: rewards are not clipped
 
     def __post_init__(self) -> None:
-        for name in ("extrinsic_weight", "bonus_weight", "clip"):
-            if getattr(self, name) < 0:
-                raise UsageError(f"{name} must not be negative, not {getattr(self, name)}")
+        check_settings(self, weights="extrinsic_weight bonus_weight clip")
 
 
-def mix_rewards(rewards: Tensor, bonus: Tensor | None, config: RewardConfig) -> Tensor:
-    """(T, N) β₁·clip(r) + β₂·bonus (Algorithm 1)."""
+@dataclass(frozen=True)
+class Rewards:
+    """The game's reward and the bonus, apart for who learns them apart."""
+
+    extrinsic: Tensor  # (T, N) β₁·clip(r)
+    bonus: Tensor  # (T, N) unweighted; 0 where a method has none
+    bonus_weight: float  # β₂
+
+    @property
+    def mixed(self) -> Tensor:
+        """(T, N) β₁·clip(r) + β₂·bonus (Algorithm 1)."""
+        return self.extrinsic + self.bonus_weight * self.bonus
+
+
+def make_rewards(rewards: Tensor, bonus: Tensor | None, config: RewardConfig) -> Rewards:
+    """A rollout's (T, N) rewards, clipped and weighted, with its (T, N) bonus."""
     clipped = rewards.clamp(-config.clip, config.clip) if config.clip else rewards
-    mixed = config.extrinsic_weight * clipped
-    return mixed if bonus is None else mixed + config.bonus_weight * bonus
+    bonus = torch.zeros_like(rewards) if bonus is None else bonus
+    return Rewards(config.extrinsic_weight * clipped, bonus, config.bonus_weight)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """T·N transitions, time-major."""
+    """B transitions."""
 
-    observations: Tensor  # (T·N, 84, 84, 4) uint8
-    actions: Tensor  # (T·N,)
-    log_probs: Tensor  # (T·N,) when acting
-    values: Tensor  # (T·N,) when acting
-    returns: Tensor  # (T·N,)
-    advantages: Tensor  # (T·N,)
+    observations: Tensor  # (B, 84, 84, 4) uint8
+    actions: Tensor  # (B,)
+    log_probs: Tensor  # (B,) when acting
+    returns: Tensor  # (B, V) for each of the network's values
+    advantages: Tensor  # (B,)
+
+    def take(self, index: Tensor) -> "Batch":
+        """The transitions of `index` (M,)."""
+        return Batch(*(getattr(self, part.name)[index] for part in fields(self)))
+
+    def to(self, device: torch.device) -> "Batch":
+        return Batch(*(getattr(self, part.name).to(device) for part in fields(self)))
 
 
-def make_batch(rollout: Rollout, returns: Tensor, advantages: Tensor, device: torch.device) -> Batch:
-    """Flattens a rollout with its (T, N) returns and advantages."""
-    steps = len(rollout.actions)
-    parts = (
-        rollout.views["policy"][:steps],
-        rollout.actions,
-        rollout.log_probs,
-        rollout.values,
-        returns,
-        advantages,
-    )
-    return Batch(*(part.flatten(0, 1).to(device) for part in parts))
+def make_batch(rollout: Rollout, returns: Tensor, advantages: Tensor) -> Batch:
+    """A rollout with (T, N, V) returns and (T, N) advantages as T·N transitions, time-major; no picture is copied."""
+    observations = rollout.views["policy"][: len(rollout.actions)]
+    parts = (observations, rollout.actions, rollout.log_probs, returns, advantages)
+    return Batch(*(part.flatten(0, 1) for part in parts))

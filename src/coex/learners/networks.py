@@ -11,9 +11,12 @@ _HIDDEN_GAIN, _POLICY_GAIN, _VALUE_GAIN = 2**0.5, 0.01, 1.0
 
 
 class ActorCritic(nn.Module):
-    """A shared trunk over four grey frames, with a head for the policy's logits and one for the value."""
+    """A shared trunk over four grey frames, with a head for the policy's logits and one for the values.
 
-    def __init__(self, num_actions: int) -> None:
+    The first value is that of the rewards that an episode's end cuts off; a second one may be of the bonus alone.
+    """
+
+    def __init__(self, num_actions: int, num_values: int = 1) -> None:
         super().__init__()
         self.trunk = nn.Sequential(
             nn.Conv2d(STACK, 32, 8, stride=4),  # (B, 32, 20, 20)
@@ -27,7 +30,7 @@ class ActorCritic(nn.Module):
             nn.ReLU(inplace=True),
         )
         self.policy = nn.Linear(512, num_actions)
-        self.value = nn.Linear(512, 1)
+        self.value = nn.Linear(512, num_values)
         for module in self.trunk:
             if isinstance(module, nn.Conv2d | nn.Linear):
                 _initialise(module, _HIDDEN_GAIN)
@@ -36,15 +39,19 @@ class ActorCritic(nn.Module):
         # Frames arrive with channels last: keeping that order saves a copy and is the faster one on CPUs.
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
+    @property
+    def device(self) -> torch.device:
+        return self.value.weight.device
+
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, 84, 84, 4) uint8 -> logits (B, A), values (B,)."""
+        """(B, 84, 84, 4) uint8 -> logits (B, A), values (B, V)."""
         first = self.trunk[0]
         assert isinstance(first, nn.Conv2d)
         pixels = observations.permute(0, 3, 1, 2).float()  # (B, 4, 84, 84)
         # Shrinking the first layer's weights is shrinking the pixels to [0, 1], without a pass over them.
         hidden = F.conv2d(pixels, first.weight / 255, first.bias, stride=4)
         features = self.trunk[1:](hidden)  # (B, 512)
-        return self.policy(features), self.value(features).squeeze(-1)
+        return self.policy(features), self.value(features)
 
 
 def _initialise(layer: nn.Conv2d | nn.Linear, gain: float) -> None:
@@ -61,7 +68,7 @@ class SamplingPolicy:
 
     @torch.no_grad()
     def act(self, observations: Tensor, draws: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(N, 84, 84, 4) uint8 and uniform draws (N,) -> (N,) actions, their log-probabilities, values, on the CPU.
+        """(N, 84, 84, 4) uint8 and uniform draws (N,) -> (N,) actions, their log π, first values, on the CPU.
 
         The action is the first whose cumulative probability exceeds the draw.
         """
@@ -70,9 +77,9 @@ class SamplingPolicy:
         cumulative = log_probs.exp().cumsum(dim=-1)
         # Rounding may leave the last sum a little below 1: the last action takes what is left.
         actions = (cumulative[:, :-1] <= draws[:, None]).sum(dim=-1)  # (N,)
-        return actions, log_probs.gather(1, actions[:, None]).squeeze(1), values.cpu()
+        return actions, log_probs.gather(1, actions[:, None]).squeeze(1), values[:, 0].cpu()
 
     @torch.no_grad()
     def value(self, observations: Tensor) -> Tensor:
-        values: Tensor = self._network(observations)[1] if len(observations) else torch.zeros(0)
+        values: Tensor = self._network(observations)[1][:, 0] if len(observations) else torch.zeros(0)
         return values

@@ -1,4 +1,4 @@
-"""RMSProp as the paper's A2C has it, and the decay of its rate."""
+"""RMSProp as the paper's A2C has it."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -37,8 +37,3 @@ class RMSPropTF(Optimizer):
             state["square"] = torch.ones_like(parameter)
         square: Tensor = state["square"]
         return square
-
-
-def linear_decay(initial: float, steps_done: int, schedule_steps: int) -> float:
-    """From `initial` at the start to 0 after `schedule_steps`."""
-    return initial * max(0.0, 1.0 - steps_done / schedule_steps)

@@ -31,6 +31,8 @@ class ADMConfig:
     entropy_loss: bool = True
     entropy_weight: float = 0.001  # λ_ent
     learning_rate: float = 1e-3  # Adam's
+    minibatch: int = 128  # transitions a gradient step, at most; a rollout that is no larger is one
+    epochs: int = 1  # passes over a rollout
     propensity_clip: float = 5.0  # of `propensity_weights`; 0 gives the paper's plain losses
     pixel_mean: float = 60.0
     pixel_std: float = 50.0
@@ -40,6 +42,9 @@ class ADMConfig:
             raise ValueError(f"attention must be 'sparsemax' or 'softmax', not {self.attention!r}")
         if not (self.action_loss or self.cell_loss):
             raise ValueError("action_loss and cell_loss are both off: nothing would be learned")
+        for name in ("minibatch", "epochs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("entropy_weight", "propensity_clip"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")

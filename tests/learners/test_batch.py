@@ -1,0 +1,26 @@
+"""Rewards as the learner gets them, and transitions as minibatches."""
+
+import torch
+
+from coex.learners.batch import RewardConfig, make_batch, make_rewards
+
+
+def test_rewards_are_clipped_and_mixed() -> None:
+    rewards, bonus = torch.tensor([[400.0, -3.0, 0.5]]), torch.tensor([[1.0, 0.5, 0.1]])
+    weighted = make_rewards(rewards, bonus, RewardConfig(extrinsic_weight=2.0, bonus_weight=10.0))
+    torch.testing.assert_close(weighted.extrinsic, torch.tensor([[2.0, -2.0, 1.0]]))
+    torch.testing.assert_close(weighted.mixed, torch.tensor([[12.0, 3.0, 2.0]]))
+    assert make_rewards(rewards, None, RewardConfig(clip=0.0)).mixed.tolist() == rewards.tolist()
+
+
+def test_a_batch_is_the_rollout_in_time_major_order_without_copies_of_its_pictures(make_rollout) -> None:  # type: ignore[no-untyped-def]
+    rollout = make_rollout(steps=4, envs=3)
+    returns = torch.arange(24.0).view(4, 3, 2)
+    batch = make_batch(rollout, returns, advantages=torch.arange(12.0).view(4, 3))
+    assert batch.observations.data_ptr() == rollout.views["policy"].data_ptr()
+    some = batch.take(torch.tensor([7, 0]))  # (t, n) = (2, 1) and (0, 0)
+    assert torch.equal(some.observations[0], rollout.views["policy"][2, 1])
+    assert some.actions.tolist() == [rollout.actions[2, 1], rollout.actions[0, 0]]
+    assert some.log_probs.tolist() == [rollout.log_probs[2, 1], rollout.log_probs[0, 0]]
+    assert some.returns.tolist() == [[14.0, 15.0], [0.0, 1.0]]
+    assert some.advantages.tolist() == [7.0, 0.0]

@@ -1,6 +1,6 @@
 """Kills runs at random moments, lets them go on, and compares them with a run that was never stopped.
 
-    python -m benchmarks.kill --kills 100      # about 10 s a kill on two cores; writes results/kill.json
+    python -m benchmarks.kill      # 136 kills of 68 runs; writes results/kill.json
 
 Every case runs once undisturbed. Then the same run is started again and killed (SIGKILL) over and over: at a random
 moment of its work, while it starts, or as soon as the temporary directory of a checkpoint is seen. In the end both
@@ -42,8 +42,8 @@ class Case:
     method: str
     game: str
     sticky: float = 0.0
-    steps: int = 4_000
-    every_steps: int = 400
+    steps: int = 2_400
+    every_steps: int = 240
 
     @property
     def name(self) -> str:
@@ -51,18 +51,20 @@ class Case:
 
     @property
     def options(self) -> list[str]:
-        """Of `coex train`: log points often enough to see how far a killed run had come."""
-        settings = (f"checkpoint.every_steps={self.every_steps}", "log_every_steps=80", "env.max_episode_frames=1200")
+        """Of `coex train`: iterations and log points short enough to see how far a killed run had come."""
+        settings = [f"checkpoint.every_steps={self.every_steps}", "log_every_steps=80", "env.max_episode_frames=1200"]
+        settings += ["learner.num_steps=16"] if self.method.startswith("ppo") else []
         options = [self.game, "--method", self.method, "--steps", str(self.steps), "--sticky", str(self.sticky)]
         return [*options, "--envs", "4", "--quiet", *(part for one in settings for part in ("--set", one))]
 
 
+# Both learners, with CoEX and without, in all games, sticky or not; the other bonuses in one game.
 CASES = (
-    Case("a2c", "MontezumaRevenge"),
-    Case("a2c+simhash", "MontezumaRevenge"),
-    Case("a2c+coex-ram", "MontezumaRevenge", sticky=0.25),
-    *(Case("a2c+coex", game, sticky) for game in ROMS for sticky in (0.0, 0.25)),
-)
+    *(Case(method, game, sticky)
+      for method in ("a2c", "a2c+coex", "ppo", "ppo+coex") for game in ROMS for sticky in (0.0, 0.25)),
+    *(Case(f"{learner}+{bonus}", "MontezumaRevenge", 0.25)
+      for learner in ("a2c", "ppo") for bonus in ("coex-ram", "simhash")),
+)  # fmt: skip
 
 
 @dataclass
@@ -203,7 +205,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.kill", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--kills", type=int, default=100, help="over all cases (%(default)s)")
+    parser.add_argument("--kills", type=int, default=2 * len(CASES), help="over all cases (%(default)s)")
     parser.add_argument("--cases", nargs="+", metavar="TEXT", help="only those whose name holds one of these texts")
     parser.add_argument("--seed", type=int, default=0, help="of the moments (%(default)s)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the result goes (%(default)s)")

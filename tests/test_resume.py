@@ -27,7 +27,7 @@ from coex.rundir import read_metrics
 from coex.stopping import StopSignal
 from coex.train import train
 
-METHODS = ["a2c", "a2c+coex", "a2c+coex-ram", "a2c+simhash"]
+METHODS = ["a2c", "a2c+coex", "a2c+coex-ram", "a2c+simhash", "ppo", "ppo+coex"]
 SETTINGS = {
     "total_steps": 600,
     "num_envs": 4,
@@ -37,13 +37,18 @@ SETTINGS = {
 }
 
 
+# A PPO iteration of 60 steps; A2C's are 20.
+SHORT = {"ppo": {"learner": {"num_steps": 15}}, "a2c": {}}
+
+
 def configure(method: str = "a2c", game: str = "montezuma", **settings: Any) -> Any:
-    return make_config(game, method, SETTINGS | settings)
+    return make_config(game, method, SETTINGS | SHORT[method.partition("+")[0]] | settings)
 
 
 def arguments(method: str, out: Path) -> list[str]:
     options = f"train montezuma --method {method} --steps 600 --envs 4 --sticky 0.25 --resume --quiet --out {out}"
-    settings = ("log_every_steps=80", "env.max_episode_frames=200", "checkpoint.every_steps=60")
+    settings = ["log_every_steps=80", "env.max_episode_frames=200", "checkpoint.every_steps=60"]
+    settings += ["learner.num_steps=15"] if method.startswith("ppo") else []
     return [*options.split(), *(part for setting in settings for part in ("--set", setting))]
 
 

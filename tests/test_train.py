@@ -135,4 +135,4 @@ def test_it_learns_to_reach_the_goal_of_an_empty_grid(method: str, tmp_path: Pat
     summary = train(config, tmp_path / "run", should_stop=solved)
     assert summary["return_mean40"] >= 0.9
     assert summary["step"] <= 200_000
-    assert time.monotonic() - started < 180
+    assert time.monotonic() - started < 300

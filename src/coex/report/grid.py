@@ -1,5 +1,7 @@
 """Where on the picture the cells of the 9×9 grid lie, as fractions of its width or height."""
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,6 +37,7 @@ def spread(attention: Floats, height: int, width: int) -> Floats:
     return np.asarray(rows @ attention @ columns.T)
 
 
+@cache
 def _tents(size: int) -> Floats:
     places = (np.arange(size) + 0.5) / size  # the pixels' centres
     distances = np.abs(places[:, None] - cell_centres("adm"))  # (size, 9)

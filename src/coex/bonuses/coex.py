@@ -156,9 +156,7 @@ class CoexBonus:
         embeddings = self._clusters.embed(rollout.next_view("context").flatten(0, 1))
         return self._clusters.assign(embeddings).reshape(tuple(rollout.actions.shape))
 
-    def _look_at_truth(
-        self, rollout: Rollout, rooms: NDArray[np.int64], parts: dict[str, NDArray[np.int64]]
-    ) -> None:
+    def _look_at_truth(self, rollout: Rollout, rooms: NDArray[np.int64], parts: dict[str, NDArray[np.int64]]) -> None:
         if self._evidence is None:
             return
         memory = rollout.next_view("ram").numpy()  # (T, N, 128)

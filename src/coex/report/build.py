@@ -30,7 +30,9 @@ class Written:
 
 def write_report(paths: Sequence[Path], out: Path, *, with_video: bool, warn: Callable[[str], None]) -> Written:
     """Writes the page, and for a single run its video; what cannot be shown is said on the page."""
-    repeated = [path for path, again in itertools.groupby(sorted(path.resolve() for path in paths)) if len([*again]) > 1]
+    repeated = [
+        path for path, again in itertools.groupby(sorted(path.resolve() for path in paths)) if len([*again]) > 1
+    ]
     if repeated:
         raise UsageError(f"{repeated[0]} is named twice")
     for path in paths:
@@ -111,14 +113,16 @@ def _video(run: Run, video: Path) -> str:
     return (
         f'<figure class="film"><video controls muted loop playsinline preload="auto" poster="{still}" src="{source}">'
         f'</video><img class="still" src="{still}" alt="A frame of the video">'
-        f"<figcaption>{escape(name)} after {step:,} steps, acting by sampling, as in training. {_explain(run)}</figcaption>"
-        "</figure>"
+        f"<figcaption>{escape(name)} after {step:,} steps, acting by sampling, as in training. {_explain(run)}"
+        "</figcaption></figure>"
     )
 
 
 def _explain(run: Run) -> str:
     has_adm = run.last("adm/loss") is not None
-    words = "Orange is the attention, the white corners are the cell where the agent believes to be. " if has_adm else ""
+    words = (
+        "Orange is the attention, the white corners are the cell where the agent believes to be. " if has_adm else ""
+    )
     has_bonus = run.config.bonus is not None
     return words + ("N counts the visits of the present state in training." if has_bonus else "")
 

@@ -88,12 +88,13 @@ def thin_out(line: Line) -> Line:
     return Line(line.label, line.steps[kept], line.values[kept], low, high, line.colour)
 
 
-def make_axis(low: float, high: float, ticks: int = 4) -> Axis:
-    """A range that begins and ends at round numbers: 0 to 37 with 4 ticks is 0, 10, 20, 30, 40."""
+def make_axis(low: float, high: float, *, whole: bool = False) -> Axis:
+    """A range that begins and ends at round numbers: 0 to 37 is 0, 10, 20, 30, 40. `whole` ticks have no fractions."""
     high = high if high > low else low + 1.0
-    raw = (high - low) / ticks
+    raw = max((high - low) / 4, 1.0 if whole else 0.0)
     size = 10.0 ** floor(log10(raw))
-    step = next(factor * size for factor in (1, 2, 2.5, 5, 10) if factor * size >= raw * (1 - 1e-9))
+    steps = [factor * size for factor in (1, 2, 2.5, 5, 10)]
+    step = next(step for step in steps if step >= raw * (1 - 1e-9) and not (whole and step % 1))
     first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
     places = [round(index * step, 12) for index in range(first, last + 1)]
     return Axis(places[0], places[-1], places)
@@ -114,7 +115,8 @@ def _axes(lines: Sequence[Line], marks: Sequence[Mark]) -> tuple[Axis, Axis, lis
     values = np.concatenate([part for line in lines for part in (line.values, line.low, line.high) if part is not None])
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     near = [mark for mark in marks if low <= mark.value <= _FAR * high]
-    y = make_axis(low, max([high, *(mark.value for mark in near)]))
+    whole = bool((values == values.round()).all())
+    y = make_axis(low, max([high, *(mark.value for mark in near)]), whole=whole)
     last = max(float(line.steps[-1]) for line in lines)
     x = make_axis(0.0, last)
     return Axis(0.0, last, [tick for tick in x.ticks if tick <= last]), y, near
@@ -137,7 +139,9 @@ def _draw_line(line: Line, x: Axis, y: Axis) -> str:
         for a, d, step, value in zip(across, down, line.steps, line.values, strict=True)
     )
     shape = f"M{_path(across, down)}" + ("h0.01" if len(across) == 1 else "")  # a round cap makes it a dot
-    return f'{band}<path class="line c{line.colour}" data-name="{escape(line.label)}" data-points="{points}" d="{shape}"/>'
+    return (
+        f'{band}<path class="line c{line.colour}" data-name="{escape(line.label)}" data-points="{points}" d="{shape}"/>'
+    )
 
 
 def _path(across: Floats, down: Floats) -> str:
@@ -189,4 +193,8 @@ def short(value: float) -> str:
 def _legend(lines: Sequence[Line]) -> str:
     if len(lines) < 2:
         return ""
-    return '<p class="legend">' + "".join(f'<span class="c{line.colour}">{escape(line.label)}</span>' for line in lines) + "</p>"
+    return (
+        '<p class="legend">'
+        + "".join(f'<span class="c{line.colour}">{escape(line.label)}</span>' for line in lines)
+        + "</p>"
+    )

@@ -49,6 +49,7 @@ def _add_report(commands: Any) -> None:
 def _video(options: argparse.Namespace) -> int:
     from coex.analysis.evaluate import find_saved
     from coex.config import with_settings
+    from coex.lock import is_in_use
     from coex.report.video import VideoConfig, make_gif, record
 
     step = whole_number(options.checkpoint, "--checkpoint") if options.checkpoint is not None else None
@@ -57,7 +58,8 @@ def _video(options: argparse.Namespace) -> int:
     )
     _check_out(options.out, ".mp4")
     saved = find_saved(options.directory, step, _warn)
-    _tell_if_in_use(options.directory, saved.manifest.step)
+    if is_in_use(options.directory):
+        _warn(f"{options.directory} is still going on: this is its checkpoint of step {saved.manifest.step:,}")
     out = options.out or options.directory / f"video-{saved.manifest.step}.mp4"
     film = record(saved, settings, out)
     paths = [out]
@@ -74,8 +76,6 @@ def _report(options: argparse.Namespace) -> int:
     from coex.report.build import write_report
 
     _check_out(options.out, ".html")
-    for directory in options.directories:
-        _tell_if_in_use(directory, None)
     many = len(options.directories) > 1
     out = options.out or (Path("report.html") if many else options.directories[0] / "report.html")
     written = write_report(options.directories, out, with_video=not options.no_video, warn=_warn)
@@ -83,14 +83,6 @@ def _report(options: argparse.Namespace) -> int:
         _warn(note)
     print(f"{out} ({out.stat().st_size / 1e6:.1f} MB)" + (f"; the video: {written.video}" if written.video else ""))
     return 0
-
-
-def _tell_if_in_use(run: Path, step: int | None) -> None:
-    from coex.lock import is_in_use
-
-    if is_in_use(run):
-        which = "" if step is None else f" (the checkpoint of step {step:,})"
-        _warn(f"{run} is still going on: this shows what is there now{which}")
 
 
 def _check_out(out: Path | None, suffix: str) -> None:

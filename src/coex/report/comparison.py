@@ -92,7 +92,9 @@ def _row(group: Group, steps: int) -> str:
 def curves(groups: list[Group]) -> str:
     """The learning curves, then every measure that at least one method has; the first metric of each chart."""
     marks = [mark for group in groups for mark in paper_mark(group.runs[0], group.colour)]
-    learning = _compare("Learning curves", "mean return of the last 40 episodes", "return_mean40", groups, marks, "wide")
+    learning = _compare(
+        "Learning curves", "mean return of the last 40 episodes", "return_mean40", groups, marks, "wide"
+    )
     others = [_compare(title, unit, next(iter(keys)), groups, [], "") for title, unit, keys in CURVES]
     return f'<div class="charts">{learning}{"".join(others)}</div>'
 

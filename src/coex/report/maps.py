@@ -49,11 +49,11 @@ class RoomMaps:
         return f'<div class="states">{"".join(self._draw_state(state) for state in states)}</div>'
 
     def _draw_room(self, room: Room) -> str:
-        name = self._room_name(room.name)
+        name, visits, states = self._room_name(room.name), _plural(room.visits, "visit"), _plural(room.states, "state")
         cells = "" if room.heat is None else self._heat(room.heat)
         return (
-            f'<figure>{self._picture(room.name, cells, f"{name}: {room.visits:,} visits")}'
-            f"<figcaption><b>{name}</b> {_plural(room.visits, 'visit')} · {_plural(room.states, 'state')}</figcaption></figure>"
+            f"<figure>{self._picture(room.name, cells, f'{name}: {visits}')}"
+            f"<figcaption><b>{name}</b> {visits} · {states}</figcaption></figure>"
         )
 
     def _draw_state(self, state: State) -> str:
@@ -67,7 +67,11 @@ class RoomMaps:
         )
 
     def _picture(self, room: int, over: str, label: str) -> str:
-        under = f'<use href="#{self._prefix}{room}"/>' if room in self._visits.frames else '<text x="42" y="44">no picture</text>'
+        under = (
+            f'<use href="#{self._prefix}{room}"/>'
+            if room in self._visits.frames
+            else '<text x="42" y="44">no picture</text>'
+        )
         return f'<svg class="room" viewBox="0 0 {_SIDE} {_SIDE}" role="img" aria-label="{label}">{under}{over}</svg>'
 
     def _heat(self, heat: NDArray[np.int64]) -> str:

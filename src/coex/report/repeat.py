@@ -29,7 +29,7 @@ def changed_settings(config: RunConfig) -> dict[str, Any]:
 
 def flat_settings(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """`{"learner": {"gamma": 0.9}}` → `{"learner.gamma": 0.9}`."""
-    flat = {}
+    flat: dict[str, Any] = {}
     for name, value in settings.items():
         flat |= flat_settings(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return flat

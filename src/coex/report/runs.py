@@ -88,7 +88,9 @@ class Run:
             notes.append(f"There is no log point in {METRICS}: no curve can be drawn.")
         if self.skipped_lines:
             lines = "line" if self.skipped_lines == 1 else "lines"
-            notes.append(f"{self.skipped_lines} broken {lines} of {METRICS} could not be read and {_was(lines)} left out.")
+            notes.append(
+                f"{self.skipped_lines} broken {lines} of {METRICS} could not be read and {_was(lines)} left out."
+            )
         if self.checkpoint_step is None:
             notes.append("There is no checkpoint that can be read: no map of visits, no states and no video.")
         elif self.checkpoint_step < self.step:

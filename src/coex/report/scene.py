@@ -75,7 +75,12 @@ class Scene:
         if moment.truth is not None and moment.truth.box is not None:
             left, top, width, height = moment.truth.box
             (across, down), grow = self._scale, 3
-            box = (left * across - grow, top * down - grow, (left + width) * across + grow, (top + height) * down + grow)
+            box = (
+                left * across - grow,
+                top * down - grow,
+                (left + width) * across + grow,
+                (top + height) * down + grow,
+            )
             draw.rectangle(_shift(box), outline=TRUTH, width=2)
         if moment.sight.cell is not None and self._locator is not None:
             _brackets(draw, _shift(cell_box(moment.sight.cell, self._locator, self._width, self._height)))
@@ -129,7 +134,11 @@ class Scene:
 def facts(moment: Moment) -> list[tuple[str, str]]:
     """What the panel tells of a moment, by label."""
     sight, truth = moment.sight, moment.truth
-    rows = [("action", moment.action or "game over"), ("step", f"{moment.step:,}"), ("value V(s)", f"{moment.value:.2f}")]
+    rows = [
+        ("action", moment.action or "game over"),
+        ("step", f"{moment.step:,}"),
+        ("value V(s)", f"{moment.value:.2f}"),
+    ]
     if sight.room is not None:
         name = "new" if sight.room == NEW_ROOM else f"{sight.room}"
         rows.append(("room", name if truth is None or truth.room is None else f"{name}  (RAM: {truth.room})"))

@@ -13,7 +13,7 @@ from coex.report.runs import Run
 CURVES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("Localisation error", "cells of the 9×9 grid, by RAM", {"adm/distance": ""}),
     (
-        "Rooms by cluster against rooms by RAM",
+        "Rooms: clusters against RAM",
         "adjusted Rand index",
         {"rooms/ari_long": "last 5,000 observations", "rooms/ari": "last 100"},
     ),
@@ -39,7 +39,13 @@ def headline(run: Run) -> str:
         cards.append((f"{last('adm/distance'):.2f}", "cells off", "the agent's place, against RAM"))
     rooms, true = last("rooms/clusters"), last("rooms/true")
     if rooms is not None or true is not None:
-        found = f"RAM says {true:.0f}" if rooms is not None and true is not None else "by RAM" if true is not None else "clusters"
+        found = (
+            f"RAM says {true:.0f}"
+            if rooms is not None and true is not None
+            else "by RAM"
+            if true is not None
+            else "clusters"
+        )
         cards.append((f"{(rooms if rooms is not None else true):.0f}", "rooms found", found))
     if run.visits is not None and len(run.visits.counts):
         once = int((run.visits.counts == 1).sum())
@@ -50,7 +56,9 @@ def headline(run: Run) -> str:
         seconds = last("seconds") or 0.0
         rate = run.step / seconds if seconds else 0.0
         cards.append((f"{rate:,.0f}", "steps a second", f"{duration(seconds)} in all"))
-    body = "".join(f"<div><b>{v}</b><span>{escape(name)}</span><small>{escape(note)}</small></div>" for v, name, note in cards)
+    body = "".join(
+        f"<div><b>{v}</b><span>{escape(name)}</span><small>{escape(note)}</small></div>" for v, name, note in cards
+    )
     return f'<div class="cards">{body}</div>'
 
 
@@ -101,14 +109,17 @@ def where_it_has_been(run: Run, prefix: str) -> str:
         f'<p class="quiet">Until step {run.visits.step:,}. A cell’s colour is the logarithm of its visits; '
         f"point at one for the number.{located}</p>{maps.rooms()}"
         f"<h3>Most visited states</h3>{maps.states(maps.most_visited)}"
-        f'<h3>Rarest states</h3><p class="quiet">The newest of those with the fewest visits.</p>{maps.states(maps.rarest)}'
+        '<h3>Rarest states</h3><p class="quiet">The newest of those with the fewest visits.</p>'
+        f"{maps.states(maps.rarest)}"
     )
 
 
 def how_to_repeat(run: Run) -> str:
     """The exact command, and every setting."""
     changed = changed_settings(run.config)
-    rows = "".join(_setting(name, value, name in changed) for name, value in flat_settings(run.config.to_dict()).items())
+    rows = "".join(
+        _setting(name, value, name in changed) for name, value in flat_settings(run.config.to_dict()).items()
+    )
     seed = "The same command on the same machine gives the same numbers."
     return (
         f'<h3>Repeat this run</h3><pre class="command"><code>{escape(train_command(run.config))}</code></pre>'

@@ -106,11 +106,13 @@ def make_gif(film: Path, out: Path) -> None:
 
 
 def poster(film: Path) -> bytes:
-    """A frame from the first seconds as a JPEG, to show while nothing plays."""
-    command = [_ffmpeg(), "-v", "error", "-i", str(film), "-vf", "thumbnail=60", "-frames:v", "1", "-f", "mjpeg", "-"]
-    done = subprocess.run(command, capture_output=True, check=False)
-    if done.returncode:
-        raise CoexError(f"{film} is not a video that can be shown: remove it, and it is made anew")
+    """A frame as a JPEG, to show while nothing plays."""
+    try:
+        seconds = imageio_ffmpeg.count_frames_and_secs(str(film))[1]
+        command = [_ffmpeg(), "-v", "error", "-ss", f"{seconds / 3:.2f}", "-i", str(film), "-frames:v", "1"]
+        done = subprocess.run([*command, "-f", "mjpeg", "-"], capture_output=True, check=True)
+    except (RuntimeError, subprocess.CalledProcessError):
+        raise CoexError(f"{film} is not a video: remove it, and 'coex report' makes it anew") from None
     return done.stdout
 
 
@@ -140,4 +142,6 @@ def _ffmpeg() -> str:
     try:
         return imageio_ffmpeg.get_ffmpeg_exe()
     except RuntimeError:
-        raise CoexError("there is no ffmpeg to write videos with: reinstall imageio-ffmpeg, or install ffmpeg") from None
+        raise CoexError(
+            "there is no ffmpeg to write videos with: reinstall imageio-ffmpeg, or install ffmpeg"
+        ) from None

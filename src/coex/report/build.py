@@ -69,8 +69,9 @@ def _make_video(run: Run, notes: list[str], warn: Callable[[str], None]) -> Path
 def _single(run: Run, video: Path | None) -> str:
     config = run.config
     body = (
-        f'<header><p class="over">{escape(game_title(config.game))}</p><h1>{escape(run.variant)}</h1>'
-        f"<p>{sections.status(run)} seed {config.seed} · {run.step:,} of {config.total_steps:,} steps</p></header>"
+        f'<header><p class="over">{escape(game_title(config.game))}</p><h1>{escape(method_title(config.method))}'
+        f"</h1><p>{sections.status(run)} seed {config.seed} · {run.step:,} of {config.total_steps:,} steps</p>"
+        f"{f'<p>with {escape(run.settings)}</p>' if run.settings else ''}</header>"
         f"{sections.notes(run)}{sections.headline(run)}"
         f"{_section('The agent at play', _video(run, video)) if video else ''}"
         f"{_section('Curves', sections.curves(run))}"

@@ -78,7 +78,7 @@ class RoomMaps:
         """Counts span orders of magnitude, so colours follow their logarithms."""
         most = int(heat.max())
         return "".join(
-            f'<rect class="heat" fill-opacity="{0.15 + 0.75 * log1p(heat[y, x]) / log1p(most):.2f}" {self._tile(x, y)}>'
+            f'<rect class="heat" fill-opacity="{0.1 + 0.75 * log1p(heat[y, x]) / log1p(most):.2f}" {self._tile(x, y)}>'
             f"<title>cell {x}, {y}: {_plural(int(heat[y, x]), 'visit')}</title></rect>"
             for y, x in np.argwhere(heat)
         )

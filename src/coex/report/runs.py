@@ -45,11 +45,15 @@ class Run:
         return f"{method_title(self.config.method)} on {game_title(self.config.game)}"
 
     @property
+    def settings(self) -> str:
+        """Those that make the method another one than the paper's, for people."""
+        changed = changed_settings(self.config).items()
+        return ", ".join(f"{name} = {value}" for name, value in changed if _matters(name))
+
+    @property
     def variant(self) -> str:
-        """The method, with the settings that make it another one."""
-        changed = {name: value for name, value in changed_settings(self.config).items() if _matters(name)}
-        settings = ", ".join(f"{name} = {value}" for name, value in changed.items())
-        return method_title(self.config.method) + (f" ({settings})" if settings else "")
+        """The method with these settings."""
+        return method_title(self.config.method) + (f" ({self.settings})" if self.settings else "")
 
     @property
     def status(self) -> str:

@@ -68,7 +68,7 @@ def test_a_line_goes_through_its_points() -> None:
     assert re.findall(r'class="line c0".* d="([^"]*)"', drawn) == ["M0.0 1000.0L500.0 750.0L1000.0 0.0"]
     assert '<span class="x" style="left:50.0%">100</span>' in drawn
     assert '<span class="y" style="top:75.0%">10</span>' in drawn
-    assert '<span class="end c0" style="top:0.0%">40</span>' in drawn
+    assert '<span class="end c0" style="left:100.0%;top:0.0%">40</span>' in drawn
 
 
 def test_a_band_goes_there_above_and_back_below() -> None:

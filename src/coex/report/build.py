@@ -29,7 +29,7 @@ class Written:
 
 
 def write_report(paths: Sequence[Path], out: Path, *, with_video: bool, warn: Callable[[str], None]) -> Written:
-    """Writes the page, and for a single run its video; what cannot be shown is said on the page."""
+    """Writes the page, and the first run's video if asked for; what cannot be shown is said on the page."""
     repeated = [
         path for path, again in itertools.groupby(sorted(path.resolve() for path in paths)) if len([*again]) > 1
     ]
@@ -39,7 +39,7 @@ def write_report(paths: Sequence[Path], out: Path, *, with_video: bool, warn: Ca
         run_config(path)  # all of them, before the first is read
     runs = [load_run(path, warn) for path in paths]
     notes: list[str] = []
-    video = _make_video(runs[0], notes, warn) if with_video and len(runs) == 1 else None
+    video = _make_video(runs[0], notes, warn) if with_video else None
     page = _single(runs[0], video) if len(runs) == 1 else _several(runs)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

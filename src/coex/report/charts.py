@@ -66,7 +66,7 @@ def chart(title: str, unit: str, lines: Sequence[Line], marks: Sequence[Mark] = 
     grid = "".join(f'<path class="grid" d="M0 {_down(y, tick)}H1000"/>' for tick in y.ticks)
     labels = [f'<span class="y" style="top:{_down(y, t) / 10:.1f}%">{tick_label(t, y)}</span>' for t in y.ticks]
     labels += [f'<span class="x" style="left:{100 * x.place(t):.1f}%">{count(t)}</span>' for t in x.ticks]
-    labels += _end_labels(lines, y)
+    labels += _end_labels(lines, x, y)
     marked = "".join(_draw_mark(mark, y, mark in near) for mark in marks)
     rules = "".join(f'<path class="rule{_colour(mark)}" d="M0 {_down(y, mark.value)}H1000"/>' for mark in near)
     summary = "; ".join(f"{line.label or title}: {line.values[-1]:.4g} at step {line.steps[-1]:,.0f}" for line in lines)
@@ -161,11 +161,12 @@ def _colour(mark: Mark) -> str:
     return "" if mark.colour is None else f" c{mark.colour}"
 
 
-def _end_labels(lines: Sequence[Line], y: Axis) -> list[str]:
+def _end_labels(lines: Sequence[Line], x: Axis, y: Axis) -> list[str]:
     order = sorted(lines, key=lambda line: -line.values[-1])
     places = keep_apart([_down(y, float(line.values[-1])) / 10 for line in order], _LABEL_GAP)
     return [
-        f'<span class="end c{line.colour}" style="top:{place:.1f}%">{short(float(line.values[-1]))}</span>'
+        f'<span class="end c{line.colour}" style="left:{100 * x.place(line.steps[-1]):.1f}%;top:{place:.1f}%">'
+        f"{short(float(line.values[-1]))}</span>"
         for line, place in zip(order, places, strict=True)
     ]
 
@@ -191,7 +192,7 @@ def short(value: float) -> str:
 
 
 def _legend(lines: Sequence[Line]) -> str:
-    if len(lines) < 2:
+    if not any(line.label for line in lines):
         return ""
     return (
         '<p class="legend">'

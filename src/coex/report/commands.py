@@ -61,6 +61,7 @@ def _video(options: argparse.Namespace) -> int:
     if is_in_use(options.directory):
         _warn(f"{options.directory} is still going on: this is its checkpoint of step {saved.manifest.step:,}")
     out = options.out or options.directory / f"video-{saved.manifest.step}.mp4"
+    print(f"filming the checkpoint of step {saved.manifest.step:,} …", file=sys.stderr)
     film = record(saved, settings, out)
     paths = [out]
     if options.gif:
@@ -78,7 +79,9 @@ def _report(options: argparse.Namespace) -> int:
     _check_out(options.out, ".html")
     many = len(options.directories) > 1
     out = options.out or (Path("report.html") if many else options.directories[0] / "report.html")
-    written = write_report(options.directories, out, with_video=not options.no_video, warn=_warn)
+    with_video = not options.no_video and not many
+    print("writing the report" + (" and filming the agent …" if with_video else " …"), file=sys.stderr)
+    written = write_report(options.directories, out, with_video=with_video, warn=_warn)
     for note in written.notes:
         _warn(note)
     print(f"{out} ({out.stat().st_size / 1e6:.1f} MB)" + (f"; the video: {written.video}" if written.video else ""))

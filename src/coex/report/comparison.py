@@ -69,7 +69,8 @@ def table(groups: list[Group]) -> str:
     steps = common_steps(groups)
     rows = "".join(_row(group, steps) for group in groups)
     return (
-        f"<p>Scores are the best mean return of 40 episodes within {steps:,} steps, which every run has done. From "
+        f"<p>Scores are the best mean return of 40 episodes within {steps:,} steps, which every run "
+        f"that has logged anything has done. From "
         f"{LEAST_SEEDS} seeds on: interquartile mean and 95 % bootstrap interval; with fewer: mean and range.</p>"
         '<div class="scroll"><table class="scores"><thead><tr><th>method</th><th>score</th><th>interval</th>'
         f"<th>seeds</th><th>the paper</th></tr></thead><tbody>{rows}</tbody></table></div>"
@@ -82,10 +83,11 @@ def _row(group: Group, steps: int) -> str:
     interval = f"{number(score.low)} to {number(score.high)}" if score and score.seeds > 1 else "–"
     paper = group.runs[0].published
     published = f"{number(paper.score)} <small>{count(paper.steps)} steps</small>" if paper else "–"
-    seeds = ", ".join(str(seed) for seed in sorted(run.config.seed for run in group.runs))
+    counted = sorted(run.config.seed for run in group.runs if run.points)
     return (
         f'<tr><th><i class="c{group.colour}"></i>{escape(group.label)}</th><td><b>{middle}</b></td><td>{interval}</td>'
-        f"<td>{len(group.runs)} <small>({seeds})</small></td><td>{published}</td></tr>"
+        f"<td>{len(counted)} <small>({', '.join(map(str, counted)) or 'none yet'})</small></td>"
+        f"<td>{published}</td></tr>"
     )
 
 
@@ -102,8 +104,9 @@ def curves(groups: list[Group]) -> str:
 def _compare(title: str, unit: str, key: str, groups: list[Group], marks: list[Mark], classes: str) -> str:
     lines = []
     for group in groups:
-        curve = aggregate([run.series(key) for run in group.runs])
+        measured = [series for run in group.runs if len((series := run.series(key))[0])]
+        curve = aggregate(measured)
         if curve is not None:
-            label = f"{group.label}, {len(group.runs)} seed{'s' if len(group.runs) > 1 else ''}"
+            label = f"{group.label}, {len(measured)} seed{'s' if len(measured) > 1 else ''}"
             lines.append(Line(label, curve.steps, curve.middle, curve.low, curve.high, group.colour))
     return chart(title, unit, lines, marks, classes=classes)

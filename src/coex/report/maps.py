@@ -92,7 +92,7 @@ class RoomMaps:
         if "c" not in self._visits.letters:
             return "The screen"
         true = self._visits.true_rooms.get(name)
-        return f"Room {name}" + (f" (RAM: {true})" if true is not None and true != name else "")
+        return f"Room {name}" + (f" (RAM: {true})" if true is not None else "")
 
 
 def png(frame: Frame) -> str:

@@ -90,6 +90,8 @@ class Run:
             notes.append(f"This run was stopped at step {self.step:,} of {self.config.total_steps:,}.")
         if not self.points:
             notes.append(f"There is no log point in {METRICS}: no curve can be drawn.")
+        elif not len(self.series("return_mean40")[0]):
+            notes.append("No episode has ended yet: there is no learning curve.")
         if self.skipped_lines:
             lines = "line" if self.skipped_lines == 1 else "lines"
             notes.append(

@@ -107,7 +107,7 @@ class Scene:
             x = self._panel + _PANEL - 2 - 2 * index
             if x >= self._panel:
                 share = max(0.0, 1 + np.log10(value) / 3)  # from 0.001 to 1
-                draw.line([(x, bottom - 1), (x, bottom - 1 - round(share * height))], fill=HEAT)
+                draw.line([(x, bottom - 1), (x, bottom - 1 - round(share * height))], fill=HEAT, width=2)
         self._write(draw, bottom + 5, ("bonus over the last steps (logarithmic)", _font(12)), _FAINT)
         return bottom + 24
 

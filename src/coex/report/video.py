@@ -94,8 +94,10 @@ def make_gif(film: Path, out: Path) -> None:
                 f"fps={rate},scale='min({width},iw)':-2:flags=lanczos,split[a][b];"
                 f"[a]palettegen=max_colors={colours}:stats_mode=diff[p];[b][p]paletteuse=dither=none:diff_mode=rectangle"
             )
-            command = [_ffmpeg(), "-y", "-v", "error", "-i", str(film), "-filter_complex", filters, str(scratch)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            command = [_ffmpeg(), "-y", "-v", "error", "-i", str(film), "-filter_complex", filters]
+            if (width, rate, colours) == _GIF_SIZES[-1]:  # a film too long even for this is cut off
+                command += ["-fs", str(LARGEST_GIF * 9 // 10)]
+            done = subprocess.run([*command, str(scratch)], capture_output=True, text=True, check=False)
             if done.returncode:
                 raise CoexError(f"the GIF could not be made: {done.stderr.strip().splitlines()[-1:]}")
             if scratch.stat().st_size < LARGEST_GIF:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from coex.bonuses.coex import CoexConfig
 from coex.checkpoints import Saved
+from coex.envs import ram
 from coex.envs.views import Frame
 from coex.methods import read_config
 from coex.representation.adm import GRID
@@ -48,7 +49,7 @@ class Visits:
     keys: Ints  # (S, |ψ|), in the order of their first visits
     counts: Ints  # (S,)
     frames: dict[int, Frame]  # a picture of each room
-    true_rooms: dict[int, int]  # the RAM room that a cluster mostly was, lately
+    true_rooms: dict[int, int]  # the RAM room that a cluster mostly was, lately; where RAM tells
 
     def rooms(self) -> list[Room]:
         """The most visited first."""
@@ -90,10 +91,10 @@ def read_visits(saved: Saved) -> Visits | None:
         return None
     state: dict[str, Any] = saved.state["agent"]["bonus"]
     album = state.get("album", {"rooms": np.zeros(0, np.int64), "frames": np.zeros(0)})
-    pairs = state.get("evidence", {"recent": np.zeros((0, 2), np.int64)})["recent"].tolist()
     met: dict[int, Counter[int]] = {}
-    for cluster, room in pairs:
-        met.setdefault(cluster, Counter())[room] += 1
+    if config.bonus.needs_clusters and config.game in ram.ROOM_GAMES:
+        for cluster, room in state["evidence"]["recent"].tolist():
+            met.setdefault(cluster, Counter())[room] += 1
     return Visits(
         step=saved.manifest.step,
         letters=config.bonus.state,

@@ -28,8 +28,8 @@ class Written:
     notes: list[str]
 
 
-def write_report(paths: Sequence[Path], out: Path, *, with_video: bool, warn: Callable[[str], None]) -> Written:
-    """Writes the page, and the first run's video if asked for; what cannot be shown is said on the page."""
+def load_runs(paths: Sequence[Path], warn: Callable[[str], None]) -> list[Run]:
+    """Raises UsageError when one of them is no run, or is named twice."""
     repeated = [
         path for path, again in itertools.groupby(sorted(path.resolve() for path in paths)) if len([*again]) > 1
     ]
@@ -37,7 +37,11 @@ def write_report(paths: Sequence[Path], out: Path, *, with_video: bool, warn: Ca
         raise UsageError(f"{repeated[0]} is named twice")
     for path in paths:
         run_config(path)  # all of them, before the first is read
-    runs = [load_run(path, warn) for path in paths]
+    return [load_run(path, warn) for path in paths]
+
+
+def write_report(runs: list[Run], out: Path, *, with_video: bool, warn: Callable[[str], None]) -> Written:
+    """Writes the page, and the first run's video if asked for; what cannot be shown is said on the page."""
     notes: list[str] = []
     video = _make_video(runs[0], notes, warn) if with_video else None
     page = _single(runs[0], video) if len(runs) == 1 else _several(runs)

@@ -74,14 +74,15 @@ def _video(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from coex.report.build import write_report
+    from coex.report.build import load_runs, write_report
 
     _check_out(options.out, ".html")
-    many = len(options.directories) > 1
+    runs = load_runs(options.directories, _warn)
+    many = len(runs) > 1
     out = options.out or (Path("report.html") if many else options.directories[0] / "report.html")
     with_video = not options.no_video and not many
     print("writing the report" + (" and filming the agent …" if with_video else " …"), file=sys.stderr)
-    written = write_report(options.directories, out, with_video=with_video, warn=_warn)
+    written = write_report(runs, out, with_video=with_video, warn=_warn)
     for note in written.notes:
         _warn(note)
     print(f"{out} ({out.stat().st_size / 1e6:.1f} MB)" + (f"; the video: {written.video}" if written.video else ""))

@@ -23,9 +23,14 @@ help: ## show this list
 setup: $(READY) ## install everything into .venv
 	@echo "$(VENV) is ready."
 
-demo: $(READY) ## train a small A2C+CoEX agent on Montezuma's Revenge for two or three minutes
-	@n=1; while [ -e runs/demo-$$n ]; do n=$$((n + 1)); done; \
-	$(BIN)/coex train montezuma --method a2c+coex --steps 50000 --out runs/demo-$$n $(ARGS)
+# The report opens where there is a screen to show it on; its place and the video's are printed in any case.
+demo: $(READY) ## train a small A2C+CoEX agent on Montezuma's Revenge for two or three minutes, film it and report on it
+	@n=1; while [ -e runs/demo-$$n ]; do n=$$((n + 1)); done; run=runs/demo-$$n; \
+	$(BIN)/coex train montezuma --method a2c+coex --steps 50000 --out $$run $(ARGS); \
+	$(BIN)/coex report $$run; \
+	if [ "$$(uname)" = Darwin ]; then opener=open; \
+	elif [ -n "$${DISPLAY:-}$${WAYLAND_DISPLAY:-}" ]; then opener=xdg-open; else opener=true; fi; \
+	$$opener $$run/report.html > /dev/null 2>&1 || true
 
 # The slow tests too: they hold the promises (it learns, it repeats itself) that a green run stands for.
 test: $(READY) ## run all tests (a quick round: make test ARGS="-m 'not slow'")

@@ -157,6 +157,21 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     return points
 
 
+def read_whole_points(path: Path) -> tuple[list[dict[str, Any]], int]:
+    """The log points of a run that can be read, by step, and the number of lines that cannot."""
+    try:
+        lines = (path / METRICS).read_text(errors="replace").splitlines()
+    except FileNotFoundError:
+        return [], 0
+    points = []
+    for line in lines:
+        with contextlib.suppress(ValueError, RecursionError):
+            point = json.loads(line)
+            if isinstance(point, dict) and isinstance(point.get("step"), int) and 0 <= point["step"] < 2**53:
+                points.append(point)
+    return sorted(points, key=lambda point: point["step"]), len(lines) - len(points)
+
+
 def score_at(points: Iterable[dict[str, Any]], steps: int) -> float | None:
     """The paper's score with a budget of `steps`: the best mean return of 40 episodes until then."""
     record: float | None = None

@@ -158,3 +158,13 @@ def test_a_state_of_another_size_is_refused() -> None:
 def test_bad_settings_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be positive, not 0"):
         ClusterConfig(**{name: 0})  # type: ignore[arg-type]
+
+
+def test_find_names_the_cluster_that_assign_would_and_changes_nothing() -> None:
+    clusters = ObservationClusters(ClusterConfig(threshold=1.0, embedding_size=2))
+    assert clusters.find(np.zeros((2, 2))).tolist() == [-1, -1]
+    clusters.assign([[0.0, 0.0], [5.0, 0.0]])
+    before = clusters.state_dict()
+    assert clusters.find([[0.9, 0.0], [4.5, 0.5], [2.5, 0.0], [0.0, 1.0]]).tolist() == [0, 1, -1, 0]
+    assert all(np.array_equal(value, before[name]) for name, value in clusters.state_dict().items())
+    assert clusters.assign([[4.5, 0.5]]).tolist() == [1]

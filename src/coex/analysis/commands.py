@@ -67,7 +67,7 @@ def _eval(options: argparse.Namespace) -> int:
     if options.sticky is not None:
         settings = dataclasses.replace(settings, sticky=_number(options.sticky, "--sticky"))
     device = pick_device(options.device)
-    step = _whole_number(options.checkpoint, "--checkpoint") if options.checkpoint is not None else None
+    step = whole_number(options.checkpoint, "--checkpoint") if options.checkpoint is not None else None
     saved = find_saved(options.directory, step, lambda text: print(f"coex: {text}", file=sys.stderr))
     result = evaluate(saved, settings, device)
     write_json(options.directory / f"eval-{result['step']}.json", result)
@@ -95,7 +95,7 @@ def _number(text: str, option: str) -> float:
         raise UsageError(f"{option} takes a number, not {text!r}") from None
 
 
-def _whole_number(text: str, option: str) -> int:
+def whole_number(text: str, option: str) -> int:
     from coex.config import parse_int
 
     try:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from coex.bonuses import Metrics
+from coex.bonuses.album import RoomAlbum
 from coex.bonuses.evidence import RoomEvidence, location_errors
 from coex.bonuses.locator import ADMLocator
 from coex.envs import ram
@@ -73,6 +74,7 @@ class CoexBonus:
         self._counts = VisitCounts(len(config.state))
         self._clusters = ObservationClusters(config.clusters) if config.needs_clusters else None
         self._evidence = RoomEvidence(game) if game in ram.RAM_GAMES else None
+        self._album = RoomAlbum()
         self._metrics: Metrics = {}
         self._locator: ADMLocator | None = None
         if config.needs_adm:
@@ -90,7 +92,9 @@ class CoexBonus:
         keys = np.stack([parts[letter] for letter in self.config.state], axis=-1)  # (T, N, |ψ|)
         counts = self._counts.visit(keys.reshape(-1, len(self.config.state)))  # time-major, as in Algorithm 1
         bonus = torch.from_numpy(counts).double().rsqrt().float().view(rollout.actions.shape)
-        self._look_at_truth(rollout, parts)
+        rooms = parts.get("c", np.zeros(bonus.shape, np.int64))  # (T, N)
+        self._album.add(rooms, rollout)
+        self._look_at_truth(rollout, rooms, parts)
         self._metrics["bonus/mean"] = bonus.mean().item()
         return bonus
 
@@ -114,6 +118,7 @@ class CoexBonus:
         state: dict[str, Any] = {
             "counts": self._counts.state_dict(),
             "generator": self._generator.bit_generator.state,
+            "album": self._album.state_dict(),
         }
         if self._clusters is not None:
             state["clusters"] = self._clusters.state_dict()
@@ -126,6 +131,8 @@ class CoexBonus:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._counts.load_state_dict(state["counts"])
         self._generator.bit_generator.state = state["generator"]
+        if "album" in state:  # the first checkpoints had none
+            self._album.load_state_dict(state["album"])
         if self._clusters is not None:
             self._clusters.load_state_dict(state["clusters"])
         if self._evidence is not None:
@@ -149,11 +156,10 @@ class CoexBonus:
         embeddings = [self._clusters.embed(frames) for frames in rollout.next_view_parts("context")]
         return self._clusters.assign(np.concatenate(embeddings)).reshape(tuple(rollout.actions.shape))
 
-    def _look_at_truth(self, rollout: Rollout, parts: dict[str, NDArray[np.int64]]) -> None:
+    def _look_at_truth(self, rollout: Rollout, rooms: NDArray[np.int64], parts: dict[str, NDArray[np.int64]]) -> None:
         if self._evidence is None:
             return
         memory = rollout.next_view("ram").numpy()  # (T, N, 128)
-        rooms = parts.get("c", np.zeros(memory.shape[:-1], np.int64))
         self._evidence.add(rooms.ravel(), memory.reshape(-1, memory.shape[-1]))
         if "x" in parts and "y" in parts:
             errors = location_errors(self._game, np.stack([parts["x"], parts["y"]], axis=-1), memory)

@@ -71,6 +71,15 @@ class ObservationClusters:
         blocks = [embeddings[i : i + _BLOCK] for i in range(0, len(embeddings), _BLOCK)]
         return np.concatenate([np.zeros(0, np.int64), *(self._assign_block(block) for block in blocks)])
 
+    def find(self, embeddings: ArrayLike) -> NDArray[np.int64]:
+        """(M, E) → (M,) the cluster that each would join now, −1 where it would found one; nothing changes."""
+        embeddings = np.asarray(embeddings, np.float64)
+        if not len(self):
+            return np.full(len(embeddings), -1)
+        distances = np.linalg.norm(self.centres[:, None] - embeddings, axis=-1)  # (C, M)
+        nearest = distances.argmin(0)
+        return np.where(distances.min(0) <= self.config.threshold, nearest, -1)
+
     def _assign_block(self, embeddings: NDArray[np.float64]) -> NDArray[np.int64]:
         # A cluster farther than τ from all the embeddings cannot be chosen, so it stays where it is: only the
         # near ones and the new ones take part in the sequential loop, however many clusters there are.

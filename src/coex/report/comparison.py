@@ -1,0 +1,112 @@
+"""The parts of the page about several runs: by game, then by method, over seeds."""
+
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from coex.progress import count, number
+from coex.report.charts import NUM_COLOURS, Line, Mark, chart
+from coex.report.runs import Run
+from coex.report.sections import CURVES, paper_mark
+from coex.report.statistics import LEAST_SEEDS, aggregate, bootstrap_interval, iqm
+from coex.rundir import score_at
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs of one method, with the same settings, on one game."""
+
+    label: str
+    runs: list[Run]
+    colour: int
+
+
+@dataclass(frozen=True)
+class Score:
+    """The paper's score over seeds at a common number of steps."""
+
+    middle: float
+    low: float
+    high: float
+    seeds: int
+
+
+def group_by_game(runs: list[Run]) -> dict[str, list[Group]]:
+    """Games and methods in the order in which they were named."""
+    games: dict[str, dict[str, list[Run]]] = {}
+    for run in runs:
+        games.setdefault(run.config.game, {}).setdefault(run.variant, []).append(run)
+    return {
+        game: [Group(label, members, index % NUM_COLOURS) for index, (label, members) in enumerate(variants.items())]
+        for game, variants in games.items()
+    }
+
+
+def common_steps(groups: list[Group]) -> int:
+    """The largest budget that every run has used; runs without a log point do not count."""
+    return min((run.step for group in groups for run in group.runs if run.points), default=0)
+
+
+def score_of(group: Group, steps: int) -> Score | None:
+    """IQM and bootstrap interval of three seeds or more; mean and range of fewer; None without any."""
+    scores = [score for run in group.runs if (score := _score_at(run, steps)) is not None]
+    if not scores:
+        return None
+    if len(scores) < LEAST_SEEDS:
+        return Score(float(np.mean(scores)), min(scores), max(scores), len(scores))
+    low, high = bootstrap_interval(scores)
+    return Score(float(iqm(scores)), float(low), float(high), len(scores))
+
+
+def _score_at(run: Run, steps: int) -> float | None:
+    points = [{"max_return_mean40": None} | point for point in run.points]
+    return score_at(points, steps)
+
+
+def table(groups: list[Group]) -> str:
+    """One row a method."""
+    steps = common_steps(groups)
+    rows = "".join(_row(group, steps) for group in groups)
+    return (
+        f"<p>Scores are the best mean return of 40 episodes within {steps:,} steps, which every run "
+        f"that has logged anything has done. From "
+        f"{LEAST_SEEDS} seeds on: interquartile mean and 95 % bootstrap interval; with fewer: mean and range.</p>"
+        '<div class="scroll"><table class="scores"><thead><tr><th>method</th><th>score</th><th>interval</th>'
+        f"<th>seeds</th><th>the paper</th></tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _row(group: Group, steps: int) -> str:
+    score = score_of(group, steps)
+    middle = number(score.middle) if score else "–"
+    interval = f"{number(score.low)} to {number(score.high)}" if score and score.seeds > 1 else "–"
+    paper = group.runs[0].published
+    published = f"{number(paper.score)} <small>{count(paper.steps)} steps</small>" if paper else "–"
+    counted = sorted(run.config.seed for run in group.runs if run.points)
+    return (
+        f'<tr><th><i class="c{group.colour}"></i>{escape(group.label)}</th><td><b>{middle}</b></td><td>{interval}</td>'
+        f"<td>{len(counted)} <small>({', '.join(map(str, counted)) or 'none yet'})</small></td>"
+        f"<td>{published}</td></tr>"
+    )
+
+
+def curves(groups: list[Group]) -> str:
+    """The learning curves, then every measure that at least one method has; the first metric of each chart."""
+    marks = [mark for group in groups for mark in paper_mark(group.runs[0], group.colour)]
+    learning = _compare(
+        "Learning curves", "mean return of the last 40 episodes", "return_mean40", groups, marks, "wide"
+    )
+    others = [_compare(title, unit, next(iter(keys)), groups, [], "") for title, unit, keys in CURVES]
+    return f'<div class="charts">{learning}{"".join(others)}</div>'
+
+
+def _compare(title: str, unit: str, key: str, groups: list[Group], marks: list[Mark], classes: str) -> str:
+    lines = []
+    for group in groups:
+        measured = [series for run in group.runs if len((series := run.series(key))[0])]
+        curve = aggregate(measured)
+        if curve is not None:
+            label = f"{group.label}, {len(measured)} seed{'s' if len(measured) > 1 else ''}"
+            lines.append(Line(label, curve.steps, curve.middle, curve.low, curve.high, group.colour))
+    return chart(title, unit, lines, marks, classes=classes)

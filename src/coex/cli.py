@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from coex import __version__
 from coex.analysis.commands import add_commands
 from coex.errors import CoexError, UsageError
+from coex.paper.commands import add_commands as add_paper
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_train(commands)
     _add_resume(commands)
     add_commands(commands)
+    add_paper(commands)
     games = commands.add_parser("games", help="list the games")
     games.set_defaults(run=_games)
     methods = commands.add_parser("methods", help="list the methods")

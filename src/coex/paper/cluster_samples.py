@@ -27,7 +27,7 @@ from coex.representation.clusters import ObservationClusters
 from coex.resume import read_newest, run_config
 
 SAMPLES, MAX_CLUSTERS = 3, 12
-_OBSERVATIONS = 16_000  # that are looked at
+_OBSERVATIONS = 8_000  # that are looked at
 _DPI = 90
 
 
@@ -107,12 +107,16 @@ def _farthest_run(game: str, request: Request) -> tuple[Path | None, int]:
 
 
 def _draw(title: str, games: tuple[str, ...], found: dict[str, Samples], path: Path) -> None:
-    figure, grid = plt.subplots(len(games), figsize=(11, 2.95 * len(games) + 0.3), layout="constrained", squeeze=False)
+    heights = [2.95 if game in found else 0.3 for game in games]  # inches
+    figure, grid = plt.subplots(
+        len(games), figsize=(11, sum(heights) + 0.4), height_ratios=heights, layout="constrained", squeeze=False
+    )
     for axes, game in zip(grid.flat, games, strict=True):
         axes.axis("off")
+        axes.set_anchor("W")
         samples = found.get(game)
         if samples is None:
-            axes.set_title(f"{game}: {NOT_RUN}", fontsize="small", loc="left")
+            axes.text(0, 0.5, f"{game}: {NOT_RUN}", fontsize="small", transform=axes.transAxes, va="center")
             continue
         rows = samples.frames.transpose(1, 2, 0, 3, 4).reshape(SAMPLES * 84, -1, 3)  # a column is a cluster
         axes.imshow(rows, interpolation="nearest")

@@ -15,9 +15,9 @@ def add_commands(commands: Any) -> None:
     paper = commands.add_parser(
         "paper",
         help="the paper's tables and figures: run what is missing, and draw them",
-        description="Without a name, lists the paper's tables and figures and what of them is measured. With a name and "
-        "--steps, runs or resumes what is missing, one run after the other, and draws the result; Ctrl-C stops, and the "
-        "same command goes on. Runs that several tables or figures need are run once.",
+        description="Without a name, lists the paper's tables and figures and what of them is measured. With a name "
+        "and --steps, runs or resumes what is missing, one run after the other, and draws the result; Ctrl-C stops, "
+        "and the same command goes on. Runs that several tables or figures need are run once.",
         epilog="examples:\n"
         "  coex paper table1 --steps 1e6 --seeds 1 --games freeway\n"
         "  coex paper table1 --render\n"
@@ -49,7 +49,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _paper(options: argparse.Namespace) -> int:
-    from coex.paper.results import extract
+    from coex.paper.results import collect, extract
     from coex.paper.runs import run_missing
     from coex.paper.studies import find_study
 
@@ -63,11 +63,13 @@ def _paper(options: argparse.Namespace) -> int:
         print(_status(study, request))
         print(
             f"To run what is missing, name a budget: coex paper {study.name} --steps 1e6 --seeds 1 --games "
-            f"{study.games[0].lower()} (the paper's: --steps {study.steps:.0e} --seeds {study.seeds})"
+            f"{study.games[0].lower()} (the paper's: --steps {study.steps} --seeds {study.seeds})"
         )
         return 0
-    code = 0 if options.render else (study.run or run_missing)(study, request)
-    return code or _render(study, request)
+    if options.render:
+        collect(request.runs, request.out)
+        return _render(study, request)
+    return (study.run or run_missing)(study, request) or _render(study, request)
 
 
 def _render(study: "Study", request: "Request") -> int:
@@ -78,7 +80,8 @@ def _render(study: "Study", request: "Request") -> int:
         request = dataclasses.replace(request, games=study.games)
     for path in study.render(study, request):
         print(path)
-    print(_status(study, request), file=sys.stderr)
+    if not request.quiet:
+        print(_status(study, request), file=sys.stderr)
     return 0
 
 
@@ -93,12 +96,13 @@ def _list(options: argparse.Namespace) -> int:
 def _status(study: "Study", request: "Request") -> str:
     """`table1  3 of 32 measured, to 1M steps  Table 1: A2C methods`."""
     from coex.paper.results import find_curves, shown_steps
+    from coex.paper.tables import NOT_RUN
     from coex.progress import count
 
     cells = {(game, row.variant(game)) for row in study.our_rows() for game in request.games}
     found = [curves for game, variant in cells if (curves := find_curves(request.out, game, variant, request.steps))]
     farthest = max((shown_steps(curves, request.steps) for curves in found), default=0)
-    state = f"{len(found)} of {len(cells)} measured, to {count(farthest)} steps" if found else "not run"
+    state = f"{len(found)} of {len(cells)} measured, to {count(farthest)} steps" if found else NOT_RUN
     return f"{study.name:18}  {state:33}  {study.title}"
 
 

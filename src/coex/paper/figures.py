@@ -74,7 +74,7 @@ def _draw(study: Study, games: Sequence[str], lines: Sequence[Line], ylabel: str
     columns = min(len(games), _MAX_COLUMNS)
     rows = math.ceil(len(games) / columns)
     figure, grid = plt.subplots(
-        rows, columns, figsize=(3.4 * columns, 3.0 * rows + 0.4), layout="constrained", squeeze=False
+        rows, columns, figsize=(3.4 * columns, 3.3 * rows + 0.4), layout="constrained", squeeze=False
     )
     for axes, game in zip(grid.flat, games, strict=False):
         _panel(axes, game, [line for line in lines if line.game == game], study)
@@ -107,7 +107,7 @@ def _panel(axes: Any, game: str, lines: Sequence[Line], study: Study) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda steps, _: count(steps)))
     axes.tick_params(labelsize="x-small")
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    axes.legend(fontsize=6.5, frameon=False)
+    axes.legend(fontsize=6.5, frameon=False, loc="upper left", bbox_to_anchor=(-0.1, -0.08))  # below the curves
 
 
 def _label(line: Line) -> str:

@@ -1,6 +1,6 @@
 """The numbers that the paper printed, by method and game; each group names its table's label in the paper's source.
 
-Scores are the best mean return of 40 episodes within the budget, averaged over 3 seeds. `None`: the paper has no figure.
+Scores are the best mean return of 40 episodes within the budget, averaged over 3 seeds. None: the paper has no figure.
 """
 
 GAMES = ("Freeway", "Frostbite", "Hero", "MontezumaRevenge", "PrivateEye", "Qbert", "Seaquest", "Venture")

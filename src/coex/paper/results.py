@@ -94,6 +94,13 @@ def extract(run: Path, out: Path) -> Path:
     return path
 
 
+def collect(runs: Path, out: Path) -> None:
+    """Keeps the curves of all runs below `runs`, as far as they have come."""
+    for metrics in sorted(runs.glob(f"*/*/*/s*/{METRICS}")):
+        if metrics.stat().st_size:
+            extract(metrics.parent, out)
+
+
 def curve_path(key: RunKey, out: Path) -> Path:
     return (out / "curves" / key.path).with_suffix(".csv")
 

@@ -9,8 +9,8 @@ from coex.progress import count, number
 
 NOT_RUN = "not run"
 _LEGEND = (
-    "Best mean return of 40 episodes within the budget. *Ours*: score · steps × seeds; from 3 seeds on the interquartile "
-    "mean with its 95 % bootstrap interval, below that the mean. "
+    "Best mean return of 40 episodes within the budget. *Ours*: score · steps × seeds; from 3 seeds on it is the "
+    "interquartile mean with its 95 % bootstrap interval, below that the mean. *Paper*: what it printed, at its budget."
 )
 
 
@@ -38,7 +38,7 @@ def draw_table(study: Study, request: Request) -> list[Path]:
 
 
 def _markdown(study: Study, games: tuple[str, ...], cells: dict[tuple[str, int, str], Cell | None]) -> str:
-    lines = [f"# {study.title}", "", _LEGEND + f"*Paper*: the mean of {study.seeds} seeds.", ""]
+    lines = [f"# {study.title}", "", _LEGEND, ""]
     lines += [_line(["method", "", *games]), _line(["---"] * 2 + ["---:"] * len(games))]
     for row in study.rows:
         lines.append(_line([row.label, f"paper, {count(row.steps)}", *(_published(row, game) for game in games)]))

@@ -49,7 +49,7 @@ class Samples:
         try:
             with np.load(path, allow_pickle=False) as stored:
                 return cls(int(stored["step"]), stored["frames"], stored["sizes"])
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
             raise UsageError(f"{path} does not hold samples of clusters: remove it, or restore it") from None
 
 

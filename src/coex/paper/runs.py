@@ -32,7 +32,7 @@ def run_missing(study: Study, request: Request) -> int:
                 if (out / METRICS).is_file() and (out / METRICS).stat().st_size:
                     extract(out, request.out)
             if stop.code:
-                say(f"stopped; the same command goes on from here ({len(missing) - number + 1} runs to go)")
+                say(f"stopped; the same command goes on from here (runs to go: {len(missing) - number + 1})")
                 break
     return stop.code
 

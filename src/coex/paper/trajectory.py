@@ -45,7 +45,7 @@ class Trajectory:
             with np.load(path, allow_pickle=False) as stored:
                 numbers = int(stored["seed"]), int(stored["num_actions"])
                 return cls(str(stored["game"]), *numbers, stored["actions"], stored["log_probs"])
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile):
             raise UsageError(
                 f"{path} is not a trajectory that 'coex paper' recorded: remove it, or restore it"
             ) from None

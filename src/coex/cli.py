@@ -24,11 +24,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CoexError as error:
         print(f"coex: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:  # before a run has begun to listen
-        return 128 + signal.SIGINT
     except BrokenPipeError:  # `coex games | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except OSError as error:  # a full disk, a directory that may not be written
+        print(f"coex: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:  # before a run has begun to listen
+        return 128 + signal.SIGINT
 
 
 class _Parser(argparse.ArgumentParser):

@@ -77,6 +77,8 @@ def make_config(game: str, method: str, settings: dict[str, Any] | None = None) 
 def read_config(settings: dict[str, Any]) -> RunConfig:
     """The configuration that `RunConfig.to_dict` described."""
     rest = dict(settings)
+    if not {"game", "method"} <= rest.keys():
+        raise UsageError("a run's configuration must name its game and method")
     return make_config(rest.pop("game"), rest.pop("method"), rest)
 
 

@@ -50,6 +50,15 @@ class GlobalGenerators:
             torch.cuda.set_rng_state(state["cuda"], self._device)
 
 
+def restore(saved: Saved, name: str, part: Stateful) -> Any:
+    """Puts what was saved under that name into a part, and returns what it has to say to that."""
+    try:
+        return part.load_state_dict(saved.state[name])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UsageError(f"the checkpoint of step {saved.manifest.step:,} does not fit this run: {cause}") from error
+
+
 class Saver:
     """Saves a run's parts when it is due. One that cannot be written is said, and training goes on."""
 
@@ -60,27 +69,17 @@ class Saver:
         parts: Mapping[str, Stateful],
         logs: Callable[[], dict[str, int]],
         progress: Progress,
+        saved_step: int | None,
     ) -> None:
-        self.saved_step: int | None = None  # of the newest checkpoint
+        self.saved_step = saved_step  # of the newest checkpoint
         self._store = store
         self._config = config
         self._parts = parts
         self._logs = logs
         self._progress = progress
-        self._tried_step, self._tried_at = 0, time.monotonic()
+        self._tried_step, self._tried_at = saved_step or 0, time.monotonic()
         self._began_at, self._iteration_seconds = 0.0, 0.0
         self._held: Snapshot | None = None
-
-    def restore(self, saved: Saved) -> dict[str, Any]:
-        """Puts a saved state into all the parts; returns what each has to say to that."""
-        step = saved.manifest.step
-        try:
-            answers = {name: part.load_state_dict(saved.state[name]) for name, part in self._parts.items()}
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            cause = " ".join(f"{type(error).__name__}: {error}".split())
-            raise UsageError(f"{self._store.place(step)} does not fit this run: {cause}") from error
-        self.saved_step = self._tried_step = step
-        return answers
 
     def begin_iteration(self, step: int) -> bool:
         """Whether the coming iteration may be abandoned: its beginning is on the disk, or held in memory."""

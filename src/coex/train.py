@@ -25,7 +25,7 @@ from coex.resume import find_checkpoint
 from coex.rollout import Collector, Rollout
 from coex.rundir import RunDirectory, check_unused
 from coex.runlog import RunLog
-from coex.saving import GlobalGenerators, Saver, Stateful
+from coex.saving import GlobalGenerators, Saver, Stateful, restore
 from coex.stopping import Interrupted
 
 Metrics = dict[str, float]
@@ -63,20 +63,25 @@ def train(
             seed=env_seed,
         )
         agent = Agent(config, stack.enter_context(env), seeds, device)
+        # Before the logs are cut back: a checkpoint that does not fit changes nothing.
+        restarted: list[int] = restore(saved, "agent", agent) if saved else []
         logs = saved.manifest.logs if saved else {} if resume else None
         run = stack.enter_context(RunDirectory(out, config, wandb_project, logs))
         log = RunLog(config, run, agent.bonus, progress)
         parts: dict[str, Stateful] = {"agent": agent, "scores": run.scores, "log": log}
-        saver = Saver(CheckpointStore(out), config, parts, run.logs, progress)
+        saved_step = saved.manifest.step if saved else None
+        saver = Saver(CheckpointStore(out), config, parts, run.logs, progress, saved_step)
         if saved:
-            if restarted := saver.restore(saved)["agent"]:
-                progress.warn(
-                    f"{config.game} cannot save its state: {len(restarted)} environments begin a new episode, "
-                    "and everything else goes on exactly"
-                )
+            restore(saved, "scores", run.scores)
+            restore(saved, "log", log)
         else:
             agent.collector.reset()
             saver.save(0)
+        if restarted:
+            progress.warn(
+                f"{config.game} cannot save its state: {len(restarted)} environments begin a new episode, "
+                "and everything else goes on exactly"
+            )
         try:
             return _loop(config, agent, log, saver, should_stop, interrupting)
         except OSError as error:
@@ -91,6 +96,7 @@ def _loop(
     should_stop: Callable[[], bool],
     interrupting: Callable[[], AbstractContextManager[None]],
 ) -> dict[str, Any]:
+    """Iterates until the end, or until it is asked to stop, and leaves a checkpoint and a summary."""
     step, abandoned = agent.collector.steps_done, False
     while step < config.total_steps and not should_stop():
         guard = interrupting if saver.begin_iteration(step) else contextlib.nullcontext

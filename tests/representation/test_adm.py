@@ -343,3 +343,19 @@ def test_finds_the_square_it_controls() -> None:
         distances.append(np.linalg.norm(predicted - truth, axis=-1).mean())
     assert np.mean(distances[:5]) > 2
     assert np.mean(distances[-5:]) < 0.7  # cells are 1 wide, and the square may stand between two
+
+
+def test_equal_rows_give_the_same_gradient_every_time() -> None:
+    """With so many rows torch uses several threads; a sum of equal rows' gradients must not depend on their order."""
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(500, 16, generator=generator)
+    rows = values[torch.randint(500, (40_000,), generator=generator)]
+    weights = torch.randn(40_000, 18, generator=generator)
+    head = nn.Sequential(nn.Linear(16, 18))
+    gradients = set()
+    for _ in range(10):
+        inputs = rows.clone().requires_grad_()
+        (adm._on_distinct_rows(head, inputs) * weights).sum().backward()
+        assert inputs.grad is not None
+        gradients.add(inputs.grad.numpy().tobytes())
+    assert len(gradients) == 1

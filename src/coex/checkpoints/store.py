@@ -93,7 +93,7 @@ class CheckpointStore:
             ) from None
         except KeyError:
             raise DamagedError(f"{place} is damaged: {manifest.NAME} is missing") from None
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
             reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
             raise DamagedError(f"{place} is damaged: {reason}") from None
 

@@ -120,10 +120,12 @@ def _on_distinct_rows(head: nn.Sequential, rows: Tensor) -> Tensor:
         direction = torch.arange(1, rows.shape[-1] + 1, dtype=torch.float64, device=rows.device).sin()
         projections = rows.flatten(0, -2).double() @ direction  # (M,)
         distinct, index = torch.unique(projections, return_inverse=True)  # (D,), (M,)
-        representative = torch.empty_like(distinct, dtype=torch.long)
-        representative[index] = torch.arange(len(index), device=rows.device)
+        # The last of the equal rows, whatever the number of threads: another one would be another rounding.
+        rows_in_order = torch.arange(len(index), device=rows.device)
+        representative = torch.zeros_like(distinct, dtype=torch.long).scatter_reduce_(0, index, rows_in_order, "amax")
     outputs: Tensor = head(rows.flatten(0, -2)[representative])  # (D, o)
-    return outputs[index].unflatten(0, rows.shape[:-1])
+    # As `outputs[index]`, but for the gradient: that would add up in an order that changes from run to run.
+    return F.embedding(index, outputs).unflatten(0, rows.shape[:-1])
 
 
 def action_logits(attention: Tensor, cell_logits: Tensor) -> Tensor:

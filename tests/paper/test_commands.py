@@ -8,10 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from coex.cli import main
 from coex.methods import make_config
+from coex.paper.cluster_samples import Samples, take_samples
 from coex.paper.results import curve_path, key_of, read_curve
 from coex.paper.studies import STUDIES
 from coex.train import train
@@ -133,3 +135,41 @@ def test_signals_stop_and_the_next_call_goes_on() -> None:
     assert "Traceback" not in err
     assert main([*arguments.split(), "--quiet"]) == 0
     assert read_curve(Path("results/paper/curves/Freeway/a2c/1600/s0.csv")).is_finished
+
+
+@pytest.mark.slow
+def test_the_ablation_on_recorded_play_runs_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["paper", "adm-ablation", "--games", "freeway", "--steps", "160", "--methods", "adm-action,adm-all"]
+    assert main([*arguments, "--seeds", "1"]) == 0
+    curves = Path("results/paper/curves/Freeway")
+    first = {path: path.read_text() for path in curves.rglob("*.csv")}
+    assert {path.relative_to(curves).as_posix() for path in first} == {
+        "adm-action/160/s0.csv",
+        "adm-all/160/s0.csv",
+    }
+    capsys.readouterr()
+    assert main([*arguments, "--seeds", "2"]) == 0
+    said = capsys.readouterr().err
+    assert "recording" not in said
+    assert "seed 0" not in said
+    assert all(path.read_text() == text for path, text in first.items())
+    assert read_curve(curves / "adm-all/160/s1.csv").points[-1]["adm/distance"] > 0
+    assert Path("results/paper/adm-ablation.png").stat().st_size < 300_000
+
+
+@pytest.mark.slow
+def test_clusters_of_a_run_are_shown_and_kept() -> None:
+    config = make_config("montezuma", "a2c+coex", {"total_steps": 80, "num_workers": 1})
+    run = Path("runs/paper") / key_of(config).path
+    train(config, run)
+    samples = take_samples(run, observations=160)
+    assert samples.step == 80
+    assert samples.sizes.sum() == 160
+    assert samples.frames.shape == (len(samples.sizes), 3, 84, 84, 3)
+    assert samples.frames[0].any(axis=(1, 2, 3)).all()  # none of the largest cluster's is black
+    kept = Path("results/paper/clusters/MontezumaRevenge.npz")
+    samples.save(kept)
+    shutil.rmtree("runs")
+    assert main(["paper", "cluster-samples", "--render", "--quiet"]) == 0
+    np.testing.assert_array_equal(Samples.load(kept).frames, samples.frames)
+    assert Path("results/paper/cluster-samples.png").stat().st_size < 300_000

@@ -32,13 +32,14 @@ def join(rollouts: list[Rollout], name: str) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def trajectory() -> Trajectory:
-    recorded = record(recording_config("Freeway", 800), lambda: False, lambda step: None)
+    recorded = record(recording_config("Freeway", 400), lambda: False, lambda step: None)
     assert recorded is not None
     return recorded
 
 
+@pytest.mark.slow
 def test_what_is_recorded_is_what_the_agent_does(trajectory):
-    rollouts = play(recording_config("Freeway", 800))
+    rollouts = play(recording_config("Freeway", 400))
     np.testing.assert_array_equal(trajectory.actions, join(rollouts, "actions"))
     np.testing.assert_allclose(trajectory.log_probs, join(rollouts, "log_probs"), rtol=1e-3)
 
@@ -63,8 +64,8 @@ def test_a_replay_shows_every_frame_again():
 def test_a_file_holds_all_of_it(trajectory, tmp_path):
     trajectory.save(tmp_path / "deep" / "play.npz")
     loaded = Trajectory.load(tmp_path / "deep" / "play.npz")
-    assert (loaded.game, loaded.seed, loaded.num_actions, loaded.num_transitions) == ("Freeway", 0, 3, 800)
-    assert loaded.actions.shape == (50, 16)
+    assert (loaded.game, loaded.seed, loaded.num_actions, loaded.num_transitions) == ("Freeway", 0, 3, 400)
+    assert loaded.actions.shape == (25, 16)
     np.testing.assert_array_equal(loaded.actions, trajectory.actions)
     np.testing.assert_array_equal(loaded.log_probs, trajectory.log_probs)
 
@@ -80,6 +81,7 @@ def test_other_files_are_refused(tmp_path):
         Trajectory.load(path)
 
 
+@pytest.mark.slow
 def test_recording_can_be_stopped():
     assert record(recording_config("Freeway", 800), lambda: True, lambda step: None) is None
 
@@ -95,12 +97,13 @@ def test_the_losses_are_those_of_appendix_e():
     }
 
 
+@pytest.mark.slow
 def test_models_side_by_side_learn_as_they_do_alone(trajectory):
     losses = {name: LOSSES[name] for name in ("adm-action", "adm-all")}
     device = torch.device("cpu")
-    together = train_models(trajectory, losses, 480, 3, device)
-    alone = train_models(trajectory, {"adm-all": LOSSES["adm-all"]}, 480, 3, device)
-    assert [point["step"] for point in together["adm-all"]] == [80, 160, 240, 320, 400, 480]
+    together = train_models(trajectory, losses, 240, 3, device)
+    alone = train_models(trajectory, {"adm-all": LOSSES["adm-all"]}, 240, 3, device)
+    assert [point["step"] for point in together["adm-all"]] == [80, 160, 240]
 
     def figures(points):
         return [(point["adm/distance"], point["adm/accuracy"]) for point in points]
@@ -108,4 +111,4 @@ def test_models_side_by_side_learn_as_they_do_alone(trajectory):
     assert figures(together["adm-all"]) == figures(alone["adm-all"])
     assert together["adm-action"][0]["adm/distance"] == together["adm-all"][0]["adm/distance"]  # the same beginning
     assert figures(together["adm-action"]) != figures(together["adm-all"])
-    assert train_models(trajectory, losses, 480, 3, device, should_stop=lambda: True) == {}
+    assert train_models(trajectory, losses, 240, 3, device, should_stop=lambda: True) == {}

@@ -108,7 +108,8 @@ def test_sticky_actions_apply_to_its_steps() -> None:
 
 
 def test_a_module_before_the_colon_is_imported_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = "import gymnasium\ngymnasium.register('CoexNamed-v0', entry_point='gymnasium.envs.classic_control:CartPoleEnv')\n"
+    entry = "gymnasium.envs.classic_control:CartPoleEnv"
+    source = f"import gymnasium\ngymnasium.register('CoexNamed-v0', entry_point='{entry}')\n"
     (tmp_path / "coex_named.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     assert len(make("coex_named:CoexNamed-v0").action_names) == 2

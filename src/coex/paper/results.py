@@ -110,10 +110,12 @@ def write_curve(path: Path, points: Sequence[Point]) -> None:
     chosen = np.unique(np.linspace(0, len(points) - 1, MAX_POINTS).round().astype(int))
     columns = [name for name in COLUMNS if any(point.get(name) is not None for point in points)]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
+    scratch = path.with_suffix(".tmp")  # a curve that is there is whole
+    with scratch.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows([_text(points[i].get(name)) for name in columns] for i in chosen)
+    scratch.replace(path)
 
 
 def read_curve(path: Path) -> Curve:

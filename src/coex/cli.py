@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 from coex import __version__
 from coex.analysis.commands import add_commands
 from coex.errors import CoexError, UsageError
-from coex.report.commands import add_commands as add_report_commands
+from coex.paper.commands import add_commands as add_paper
+from coex.report.commands import add_commands as add_report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_train(commands)
     _add_resume(commands)
     add_commands(commands)
-    add_report_commands(commands)
+    add_report(commands)
+    add_paper(commands)
     games = commands.add_parser("games", help="list the games")
     games.set_defaults(run=_games)
     methods = commands.add_parser("methods", help="list the methods")

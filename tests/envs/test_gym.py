@@ -2,6 +2,7 @@
 
 import multiprocessing
 import re
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -104,6 +105,14 @@ def test_sticky_actions_apply_to_its_steps() -> None:
     taken = game._env.unwrapped.actions_taken  # type: ignore[attr-defined]
     # Where the wanted action alternates, a repeated one is wrong every other time.
     assert np.mean([t != w + 1 for t, w in zip(taken, wanted, strict=True)]) == pytest.approx(1 / 3, abs=0.04)
+
+
+def test_a_module_before_the_colon_is_imported_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = "gymnasium.envs.classic_control:CartPoleEnv"
+    source = f"import gymnasium\ngymnasium.register('CoexNamed-v0', entry_point='{entry}')\n"
+    (tmp_path / "coex_named.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert len(make("coex_named:CoexNamed-v0").action_names) == 2
 
 
 @pytest.mark.parametrize(

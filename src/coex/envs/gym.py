@@ -15,7 +15,7 @@ from coex.envs.atari import GameConfig
 from coex.envs.views import VIEW_SHAPES, Frame, Views, paint_frames
 from coex.errors import UsageError
 
-# Packages that register their environments only when imported ("package:Id" names any other).
+# Packages that register their environments only when imported ("package:ID" names any other).
 _PACKAGES = {"MiniGrid": "minigrid", "BabyAI": "minigrid", "ALE": "ale_py"}
 _SMALLEST_IMAGE = 32
 
@@ -80,14 +80,15 @@ class GymGame:
 
 def _make(env_id: str) -> tuple[gymnasium.Env[Any, Any], Callable[[Any], Frame]]:
     """The environment, and the function that turns its observation into a picture."""
-    package = _PACKAGES.get(env_id.partition("-")[0].partition("/")[0])
+    module, _, name = env_id.rpartition(":")
+    package = module or _PACKAGES.get(name.partition("-")[0].partition("/")[0])
     try:
         if package:
             importlib.import_module(package)
-        spec = gymnasium.spec(env_id)
+        spec = gymnasium.spec(name)
         can_render = "rgb_array" in getattr(_entry_point(spec), "metadata", {}).get("render_modes", [])
         mode = "rgb_array" if can_render else None
-        env = gymnasium.make(env_id, render_mode=mode, disable_env_checker=True)
+        env = gymnasium.make(name, render_mode=mode, disable_env_checker=True)
     except (gymnasium.error.Error, ImportError, ValueError) as error:
         raise UsageError(_unknown(env_id, error)) from error
     if package == "minigrid":

@@ -1,0 +1,72 @@
+"""What a table or figure of the paper is: the runs it needs, what was published, and how it is drawn."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from coex.paper.published import A2C_STEPS, SEEDS, Scores
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method of a table or figure: what the paper published of it, and how we run it."""
+
+    label: str
+    method: str = ""  # "": published by others, and not ours to run
+    settings: Mapping[str, str] = field(default_factory=dict)  # as --set takes them, where they differ from the preset
+    settings_in: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # these instead, in some games
+    published: Scores = field(default_factory=dict)
+    steps: int = A2C_STEPS  # of the published figure
+
+    def settings_for(self, game: str) -> Mapping[str, str]:
+        return self.settings_in.get(game, self.settings)
+
+    def variant(self, game: str) -> str:
+        """The method and its settings as one name: `a2c+coex,bonus.state=c`."""
+        return variant_name(self.method, self.settings_for(game))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    games: tuple[str, ...]
+    steps: int  # the budget of each run; a table shows scores within it
+    seeds: int
+    methods: tuple[str, ...] = ()  # (): all of the study's
+    runs: Path = Path("runs/paper")
+    out: Path = Path("results/paper")
+    device: str = "cpu"
+    workers: int = 0
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Study:
+    """One table or figure. `render` writes its files and returns them; `run` is for those that are not plain runs."""
+
+    name: str
+    title: str
+    games: tuple[str, ...]
+    rows: tuple[Row, ...]
+    render: Callable[["Study", Request], list[Path]]
+    run: Callable[["Study", Request], int] | None = None
+    steps: int = A2C_STEPS  # the paper's budget
+    seeds: int = SEEDS  # and its seeds
+
+    def our_rows(self, methods: tuple[str, ...] = ()) -> list[Row]:
+        return [row for row in self.rows if row.method and (not methods or row.method in methods)]
+
+    def stem(self, games: tuple[str, ...]) -> str:
+        """The name of its files; other games than the paper's get files of their own."""
+        others = [game_slug(game) for game in games if game not in self.games]
+        return "-".join([self.name, *others])
+
+
+def variant_name(method: str, settings: Mapping[str, str]) -> str:
+    return ",".join([method, *(f"{name}={value}" for name, value in sorted(settings.items()))])
+
+
+def game_slug(game: str) -> str:
+    """A game's name as a directory's."""
+    return game.removeprefix("gym:").replace("/", "-").replace(":", "-")

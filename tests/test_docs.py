@@ -1,0 +1,42 @@
+"""The examples of the documentation, run as they stand there."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from coex.cli import main
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def python_block(page: str) -> str:
+    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)[0]
+
+
+@pytest.mark.slow
+def test_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "corridor.py").write_text(python_block("own-environment.md"))
+    command = re.search(r"PYTHONPATH=\. coex (train gym:.*?) --steps", (DOCS / "own-environment.md").read_text())
+    assert command is not None
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # what PYTHONPATH=. does, also for the worker processes
+    assert main([*command[1].split(), "--steps", "4000", "--out", "run", "--quiet"]) == 0
+    points = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
+    assert points[0]["adm/accuracy"] < 0.45  # of three actions
+    assert points[-1]["adm/accuracy"] > 0.6
+    assert points[-1]["counts/states"] < 81
+
+
+def test_pages_link_to_what_is_there() -> None:
+    for page in ("own-environment.md", "own-bonus.md", "paper.md", "compute.md"):
+        for link in re.findall(r"\]\((?!http)([^)#]+)\)", (DOCS / page).read_text()):
+            assert (DOCS / link).exists(), f"{page}: {link}"
+
+
+def test_every_table_and_figure_is_documented() -> None:
+    from coex.paper.studies import STUDIES
+
+    text = (DOCS / "paper.md").read_text()
+    assert all(f"`{name}`" in text for name in STUDIES)

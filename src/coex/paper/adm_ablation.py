@@ -18,11 +18,11 @@ from coex.envs import ram
 from coex.errors import UsageError
 from coex.methods import make_config
 from coex.paper.figures import draw_curves
-from coex.paper.published import A2C_STEPS
 from coex.paper.results import MAX_POINTS, Point, RunKey, curve_path, write_curve
 from coex.paper.study import Request, Row, Study
 from coex.paper.trajectory import Trajectory, record, replay
 from coex.progress import Progress, number
+from coex.published import A2C_STEPS
 from coex.representation.adm import ADMConfig, AttentiveDynamicsModel
 from coex.rollout import Rollout
 from coex.stopping import StopSignal

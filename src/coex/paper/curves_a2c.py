@@ -3,9 +3,9 @@
 from functools import partial
 
 from coex.paper.figures import draw_curves
-from coex.paper.published import GAMES
 from coex.paper.study import Study
 from coex.paper.table1 import A2C, COEX
+from coex.published import GAMES
 
 RENDER = partial(draw_curves, ylabel="mean return of 40 episodes")
 

@@ -14,10 +14,10 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import FuncFormatter
 
 from coex.paper.results import Curve, find_curves
-from coex.paper.statistics import Floats, aggregate
 from coex.paper.study import Request, Row, Study
 from coex.paper.tables import NOT_RUN
 from coex.progress import count, number
+from coex.statistics import Floats, aggregate
 
 _MAX_COLUMNS, _GRID_POINTS, _DPI = 4, 100, 100
 

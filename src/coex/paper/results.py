@@ -13,10 +13,10 @@ import numpy as np
 from coex.config import RunConfig
 from coex.errors import UsageError
 from coex.methods import make_config
-from coex.paper.statistics import Floats, aggregate
 from coex.paper.study import Row, Study, game_slug, variant_name
 from coex.resume import run_config
 from coex.rundir import CONFIG, METRICS, read_metrics, score_at
+from coex.statistics import Floats, aggregate
 
 COLUMNS = (
     "step", "seconds", "episodes", "return_mean40", "max_return_mean40", "adm/distance", "adm/accuracy",

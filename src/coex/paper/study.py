@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coex.paper.published import A2C_STEPS, SEEDS, Scores
+from coex.published import A2C_STEPS, SEEDS, Scores
 
 
 @dataclass(frozen=True)

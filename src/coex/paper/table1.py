@@ -1,6 +1,6 @@
 """Table 1 (tbl:a2c_performance): A2C, its baselines, CoEX and CoEX with the truth from RAM."""
 
-from coex.paper import published
+from coex import published
 from coex.paper.study import Row, Study
 from coex.paper.tables import draw_table
 

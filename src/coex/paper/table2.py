@@ -1,6 +1,6 @@
 """Table 2 (tbl:exp_performance): CoEX at half of its budget and at all of it, beside other exploration methods."""
 
-from coex.paper import published
+from coex import published
 from coex.paper.study import Row, Study
 from coex.paper.tables import draw_table
 

@@ -1,6 +1,6 @@
 """Table 3 (tbl:ppo_performance): PPO with and without CoEX, with sticky actions."""
 
-from coex.paper import published
+from coex import published
 from coex.paper.study import Row, Study
 from coex.paper.tables import draw_table
 

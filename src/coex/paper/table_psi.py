@@ -1,6 +1,6 @@
 """Table 6 (tbl:a2c_additional_performance): which parts of ψ(s) = (x, y, c, R) are needed."""
 
-from coex.paper import published
+from coex import published
 from coex.paper.study import Row, Study
 from coex.paper.table1 import COEX
 from coex.paper.tables import draw_table

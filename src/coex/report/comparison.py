@@ -7,10 +7,11 @@ import numpy as np
 
 from coex.progress import count, number
 from coex.report.charts import NUM_COLOURS, Line, Mark, chart
+from coex.report.curves import aggregate
 from coex.report.runs import Run
 from coex.report.sections import CURVES, paper_mark
-from coex.report.statistics import LEAST_SEEDS, aggregate, bootstrap_interval, iqm
 from coex.rundir import score_at
+from coex.statistics import MIN_SEEDS, bootstrap_interval, interquartile_mean
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,10 @@ def score_of(group: Group, steps: int) -> Score | None:
     scores = [score for run in group.runs if (score := _score_at(run, steps)) is not None]
     if not scores:
         return None
-    if len(scores) < LEAST_SEEDS:
+    if len(scores) < MIN_SEEDS:
         return Score(float(np.mean(scores)), min(scores), max(scores), len(scores))
     low, high = bootstrap_interval(scores)
-    return Score(float(iqm(scores)), float(low), float(high), len(scores))
+    return Score(float(interquartile_mean(scores)), float(low), float(high), len(scores))
 
 
 def _score_at(run: Run, steps: int) -> float | None:
@@ -71,7 +72,7 @@ def table(groups: list[Group]) -> str:
     return (
         f"<p>Scores are the best mean return of 40 episodes within {steps:,} steps, which every run "
         f"that has logged anything has done. From "
-        f"{LEAST_SEEDS} seeds on: interquartile mean and 95 % bootstrap interval; with fewer: mean and range.</p>"
+        f"{MIN_SEEDS} seeds on: interquartile mean and 95 % bootstrap interval; with fewer: mean and range.</p>"
         '<div class="scroll"><table class="scores"><thead><tr><th>method</th><th>score</th><th>interval</th>'
         f"<th>seeds</th><th>the paper</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )

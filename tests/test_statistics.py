@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import trim_mean
+from scipy.stats import bootstrap, trim_mean
 
-from coex.paper.statistics import aggregate, bootstrap_interval, interquartile_mean
+from coex.statistics import aggregate, bootstrap_interval, interquartile_mean
 
 
 @pytest.mark.parametrize("seeds", [1, 2, 3, 4, 5, 7, 8, 13])
@@ -36,3 +36,19 @@ def test_intervals_of_curves_are_those_of_their_points():
         assert (low[point], high[point]) == bootstrap_interval(values[:, point])
     assert (low < interquartile_mean(values)).all()
     assert (interquartile_mean(values) < high).all()
+
+
+def test_the_interval_is_scipys_percentile_bootstrap() -> None:
+    values = np.random.default_rng(0).normal(10, 3, size=9)
+    low, high = bootstrap_interval(values)
+    theirs = bootstrap(
+        (values,), lambda x, axis: trim_mean(x, 0.25, axis=axis), method="percentile", rng=1
+    ).confidence_interval
+    assert low == pytest.approx(theirs.low, abs=0.2)
+    assert high == pytest.approx(theirs.high, abs=0.2)
+    assert bootstrap_interval(values) == (low, high)
+
+
+def test_equal_seeds_leave_no_doubt() -> None:
+    low, high = bootstrap_interval(np.full((4, 2), 7.0))
+    assert low.tolist() == high.tolist() == [7.0, 7.0]

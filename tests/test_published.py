@@ -1,6 +1,6 @@
 """The published numbers, read once more from the paper."""
 
-from coex.paper import published
+from coex import published
 from coex.paper.studies import STUDIES
 
 

@@ -66,6 +66,13 @@ def measure_limits() -> dict[str, Any]:
     return {"emulation_steps_per_second": emulation, "network": network}
 
 
+def measure_growth() -> dict[str, Any]:
+    """What full tables cost `a2c+coex`."""
+    say("a2c+coex with empty tables and with full ones, in turn")
+    growth: dict[str, Any] = run_module("benchmarks.growth")
+    return growth
+
+
 def bounds(limits: dict[str, Any], epochs: int) -> dict[str, float]:
     """Steps/s of the network alone, and of emulation and network taking turns on all cores."""
     network = limits["network"]
@@ -152,6 +159,7 @@ def measure(names: Sequence[str], settings: Settings) -> dict[str, Any]:
         "machine": facts,
         "settings": asdict(settings) | {"warmup_steps": settings.warmup_steps},
         "rows": [row | {"bounds": bounds(limits, row["epochs"])} for row in rows],
+        "growth": measure_growth() if "a2c+coex" in names else None,
         "limits": limits,
     }
 
@@ -170,6 +178,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     print(f"\n{GAME}, {settings.steps:,} agent steps a run, median of {settings.pairs} (lowest–highest)\n")
     print(render_rows(results["rows"]))
+    if growth := results["growth"]:
+        full = f"{growth['clusters']['full']:,} rooms and {growth['states']['full']:,} states"
+        print(f"\na2c+coex with {full}: {growth['ratio']:.3f} of its speed with empty tables")
     print(f"\nlimits of this machine, agent steps/s\n\n{render_limits(results['limits'], results['rows'])}")
     if not options.quick:
         options.out.parent.mkdir(parents=True, exist_ok=True)

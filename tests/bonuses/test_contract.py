@@ -93,7 +93,10 @@ def test_a_restored_bonus_goes_on_identically(make, make_rollout):
 
 def test_it_names_the_views_it_looks_at(make, make_rollout, request):
     method, settings = request.node.callspec.params["make"]
-    views = bonus_views(make_config("montezuma", method, {"bonus": settings}))
+    views = [
+        "policy",
+        *bonus_views(make_config("montezuma", method, {"bonus": settings})),
+    ]  # the policy's is always there
     rollout = make_rollout()
     rollout.views = {name: rollout.views[name] for name in views}
     rollout.final_views = {name: rollout.final_views[name] for name in views}

@@ -9,7 +9,7 @@ from coex.report.maps import RoomMaps
 from coex.report.repeat import changed_settings, flat_settings, train_command
 from coex.report.runs import Run
 
-# Metric, title, unit; lines in one chart share a row.
+# Title, unit, and the metrics that share a chart, with their labels.
 CURVES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("Localisation error", "cells of the 9×9 grid, by RAM", {"adm/distance": ""}),
     (
@@ -26,47 +26,42 @@ CURVES: tuple[tuple[str, str, dict[str, str]], ...] = (
 _MARKS = {"adm/distance": [Mark(1.0, "one cell")]}
 
 
+Card = tuple[str, str, str]  # a figure, what it is, and a remark
+
+
 def headline(run: Run) -> str:
     """The figures to know first."""
-    last = run.last
-    cards: list[tuple[str, str, str]] = [
-        (number(last("max_return_mean40")), "best mean return of 40 episodes", _compare(run)),
+    last, paper = run.last, paper_mark(run)
+    cards: list[Card] = [
+        (number(last("max_return_mean40")), "best mean return of 40 episodes", paper[0].label if paper else ""),
         (count(run.step), "agent steps", f"{count(run.step * run.config.env.frame_skip)} frames"),
     ]
-    if last("episodes") is not None:
-        cards.append((f"{last('episodes'):,.0f}", "episodes", f"last 40: mean return {number(last('return_mean40'))}"))
-    if last("adm/distance") is not None:
-        cards.append((f"{last('adm/distance'):.2f}", "cells off", "the agent's place, against RAM"))
-    rooms, true = last("rooms/clusters"), last("rooms/true")
-    if rooms is not None or true is not None:
-        found = (
-            f"RAM says {true:.0f}"
-            if rooms is not None and true is not None
-            else "by RAM"
-            if true is not None
-            else "clusters"
-        )
-        cards.append((f"{(rooms if rooms is not None else true):.0f}", "rooms found", found))
-    if run.visits is not None and len(run.visits.counts):
-        once = int((run.visits.counts == 1).sum())
-        cards.append((f"{len(run.visits.counts):,}", "states visited", f"{once:,} of them once"))
-    elif last("counts/states") is not None:
-        cards.append((f"{last('counts/states'):,.0f}", "states visited", ""))
-    if run.points:
-        seconds = last("seconds") or 0.0
-        rate = run.step / seconds if seconds else 0.0
-        cards.append((f"{rate:,.0f}", "steps a second", f"{duration(seconds)} in all"))
+    if (episodes := last("episodes")) is not None:
+        recent = f"last 40: mean return {number(last('return_mean40'))}" if episodes else ""
+        cards.append((f"{episodes:,.0f}", "episodes", recent))
+    if (distance := last("adm/distance")) is not None:
+        cards.append((f"{distance:.2f}", "cells off", "the agent’s place, against RAM"))
+    cards += _rooms_card(last("rooms/clusters"), last("rooms/true")) + _states_card(run)
+    if seconds := last("seconds"):
+        cards.append((f"{run.step / seconds:,.0f}", "steps a second", f"{duration(seconds)} in all"))
     body = "".join(
-        f"<div><b>{v}</b><span>{escape(name)}</span><small>{escape(note)}</small></div>" for v, name, note in cards
+        f"<div><b>{figure}</b><span>{name}</span><small>{note}</small></div>" for figure, name, note in cards
     )
     return f'<div class="cards">{body}</div>'
 
 
-def _compare(run: Run) -> str:
-    paper = run.published
-    if paper is None:
-        return ""
-    return f"the paper: {number(paper.score)} after {count(paper.steps)} steps"
+def _rooms_card(clusters: float | None, true: float | None) -> list[Card]:
+    if clusters is not None:
+        return [(f"{clusters:.0f}", "rooms found", "clusters" if true is None else f"RAM says {true:.0f}")]
+    return [] if true is None else [(f"{true:.0f}", "rooms found", "by RAM")]
+
+
+def _states_card(run: Run) -> list[Card]:
+    if run.visits is not None and len(run.visits.counts):
+        once = int((run.visits.counts == 1).sum())
+        return [(f"{len(run.visits.counts):,}", "states visited", f"{once:,} of them once")]
+    states = run.last("counts/states")
+    return [] if states is None else [(f"{states:,.0f}", "states visited", "")]
 
 
 def paper_mark(run: Run, colour: int | None = None) -> list[Mark]:

@@ -135,13 +135,19 @@ def _make_bonus_config(game: str, method: str) -> BonusConfig | None:
             return None
 
 
+def make_network(config: RunConfig, num_actions: int) -> ActorCritic:
+    """A network of the shape that a run's configuration describes, its weights drawn from torch's own generator."""
+    has_two_values = isinstance(config.learner, PPOConfig) and config.learner.two_value_heads
+    return ActorCritic(num_actions, num_values=2 if has_two_values else 1)
+
+
 def make_learner(config: RunConfig, num_actions: int, seed: np.random.SeedSequence, device: torch.device) -> Learner:
-    """The learner that a run's configuration describes, with a new network (from torch's own generator)."""
+    """The learner that a run's configuration describes, with a new network."""
+    network = make_network(config, num_actions).to(device)
     match config.learner:
         case A2CConfig():
-            return A2C(ActorCritic(num_actions).to(device), config.learner, config.schedule_steps)
+            return A2C(network, config.learner, config.schedule_steps)
         case PPOConfig():
-            network = ActorCritic(num_actions, num_values=2 if config.learner.two_value_heads else 1).to(device)
             return PPO(network, config.learner, config.schedule_steps, int(seed.generate_state(1)[0]))
 
 

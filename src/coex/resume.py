@@ -1,7 +1,8 @@
 """Going on with a run where its newest good checkpoint left it."""
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from coex.checkpoints import CheckpointStore, DamagedError, Saved
@@ -89,6 +90,18 @@ def _check_same_run(config: RunConfig, saved: Saved, run: Path) -> None:
             f"{run / CONFIG} does not fit the checkpoint of step {saved.manifest.step:,}: {difference} "
             "(change it back, or train anew in another directory)"
         )
+
+
+@contextlib.contextmanager
+def fitting(saved: Saved, config: RunConfig) -> Iterator[None]:
+    """For those who load parts of a checkpoint: what does not fit the configuration is said in one line."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UsageError(
+            f"the checkpoint of step {saved.manifest.step:,} does not fit {config.game}: {cause}"
+        ) from None
 
 
 def check_same_config(config: RunConfig, run: Path) -> None:

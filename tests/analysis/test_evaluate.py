@@ -97,3 +97,16 @@ def test_bad_input_gets_one_line(run: Path, tmp_path: Path, capsys: pytest.Captu
     assert main(["eval", str(run), "--checkpoint", "200"]) == 1
     assert "step-000000000200 is damaged: state.json has changed" in capsys.readouterr().err
     assert len(read_metrics(run)) == 1
+
+
+@pytest.mark.parametrize("two_value_heads", [False, True])
+def test_agents_of_ppo_are_played(two_value_heads: bool, tmp_path: Path) -> None:
+    settings = {
+        "total_steps": 64,
+        "num_envs": 4,
+        "env": {"max_episode_frames": 80},
+        "learner": {"num_steps": 16, "two_value_heads": two_value_heads},
+    }
+    train(make_config("montezuma", "ppo+coex", settings), tmp_path / "run")
+    assert main(["eval", str(tmp_path / "run"), "--episodes", "2", "--workers", "1"]) == 0
+    assert json.loads((tmp_path / "run" / "eval-64.json").read_text())["episodes"] == 2

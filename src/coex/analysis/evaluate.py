@@ -17,10 +17,10 @@ from coex.checkpoints import CheckpointStore, Saved
 from coex.config import RunConfig
 from coex.envs import VectorEnv, ram
 from coex.errors import UsageError
-from coex.learners.networks import ActorCritic, SamplingPolicy
-from coex.methods import read_config
+from coex.learners.networks import SamplingPolicy
+from coex.methods import make_network, read_config
 from coex.representation.adm import AttentiveDynamicsModel
-from coex.resume import read_newest, run_config
+from coex.resume import fitting, read_newest, run_config
 from coex.rollout import Collector, Episode
 
 _BLOCK_STEPS = 16
@@ -102,18 +102,13 @@ def counted_steps(ended: NDArray[np.bool_], remaining: NDArray[np.int64]) -> NDA
 def _load(
     config: RunConfig, saved: Saved, num_actions: int, has_location: bool, device: torch.device
 ) -> tuple[SamplingPolicy, ADMLocator | None]:
-    network, locator = ActorCritic(num_actions), None
-    try:
+    network, locator = make_network(config, num_actions), None
+    with fitting(saved, config):
         network.load_state_dict(saved.state["agent"]["learner"]["network"])
         if has_location and isinstance(config.bonus, CoexConfig):
             model = AttentiveDynamicsModel(num_actions, config.bonus.adm)
             model.load_state_dict(saved.state["agent"]["bonus"]["locator"]["model"])
             locator = ADMLocator(model, device)
-    except (KeyError, TypeError, RuntimeError) as error:
-        cause = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UsageError(
-            f"the checkpoint of step {saved.manifest.step:,} does not fit {config.game}: {cause}"
-        ) from None
     return SamplingPolicy(network.to(device)), locator
 
 

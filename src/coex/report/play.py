@@ -14,10 +14,10 @@ from coex.config import RunConfig
 from coex.envs import VIEW_SHAPES, make_game, ram
 from coex.envs.game import Game
 from coex.envs.views import Frame, Views
-from coex.errors import UsageError
-from coex.learners.networks import ActorCritic, SamplingPolicy
-from coex.methods import bonus_views, read_config
+from coex.learners.networks import SamplingPolicy
+from coex.methods import bonus_views, make_network, read_config
 from coex.report.eyes import Eyes, Sight, open_eyes
+from coex.resume import fitting
 
 
 @dataclass(frozen=True)
@@ -84,15 +84,10 @@ def _play_episode(
 
 
 def _load(config: RunConfig, saved: Saved, num_actions: int) -> tuple[SamplingPolicy, Eyes]:
-    network = ActorCritic(num_actions)
-    try:
+    network = make_network(config, num_actions)
+    with fitting(saved, config):
         network.load_state_dict(saved.state["agent"]["learner"]["network"])
         eyes = open_eyes(config, saved.state["agent"]["bonus"], num_actions)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        cause = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UsageError(
-            f"the checkpoint of step {saved.manifest.step:,} does not fit {config.game}: {cause}"
-        ) from None
     return SamplingPolicy(network), eyes
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from coex.analysis.explore import Archive, Place, explore, place_of
+from coex.analysis.explore import Archive, Place, explore, place_of, save
 from coex.analysis.rooms import Samples, Trajectory, agreement, by_cluster, by_room, calibrate, gather
 from coex.cli import main
 from coex.envs import GameConfig, ram
@@ -57,7 +57,7 @@ class TestArchive:
         for action in RNG(0).integers(len(emulator.action_names), size=50).tolist():
             emulator.step(action)
         archive = Archive()
-        archive.visit(Place(8, 0, 0, 0), 0.0, emulator.state_dict)
+        archive.visit(Place(8, 0, 0, 0), 0.0, lambda: save(emulator))
 
         def follow() -> list[bytes]:
             seen = []
@@ -92,12 +92,6 @@ class TestExplore:
     def test_it_goes_through_rooms(self) -> None:
         steps = itertools.islice(explore("PrivateEye", 0), 3_000)
         assert len({int(ram.room("PrivateEye", memory)) for _, memory in steps}) >= 4
-
-    @pytest.mark.slow
-    def test_it_gets_the_key_and_out_of_montezumas_first_room(self) -> None:
-        steps = itertools.islice(explore("MontezumaRevenge", 0), 60_000)
-        rooms = (int(ram.room("MontezumaRevenge", memory)) for _, memory in steps)
-        assert any(room != 1 for room in rooms)
 
 
 class TestAgreement:

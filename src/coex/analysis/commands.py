@@ -115,7 +115,7 @@ def _rooms_one(game: str, config: Any, steps: int, seed: int, with_calibration: 
 
     def show(done: int, rooms: int) -> None:
         if done % 10_000 == 0 or done == steps:
-            print(f"{game}: {done:,} observations · {rooms} rooms", file=sys.stderr, flush=True)
+            print(f"{game}: {done:,} observations · rooms {rooms}", file=sys.stderr, flush=True)
 
     trajectory = gather(game, config, steps, seed, on_batch=show)
     figures = agreement(trajectory.clusters, trajectory.rooms)
@@ -127,13 +127,13 @@ def _rooms_one(game: str, config: Any, steps: int, seed: int, with_calibration: 
     (out / f"{name}.json").write_text(json.dumps(result | {"calibration": sweep}, indent=1) + "\n")
     _write_csv(out / f"{name}-clusters.csv", clusters)
     _write_csv(out / f"{name}-rooms.csv", by_room(trajectory.clusters, trajectory.rooms))
-    words = f"{game}, {steps:,} observations: {figures['rooms']} rooms, {figures['clusters']} clusters"
-    draw_clusters(out / f"{name}.png", f"{words}, ARI {figures['ari']:.2f} (seed {seed})", clusters, trajectory.samples)
+    words = f"{game}, seed {seed}: true rooms {figures['rooms']}, clusters {figures['clusters']}, ARI {figures['ari']}"
+    draw_clusters(out / f"{name}.png", f"{words} ({steps:,} observations)", clusters, trajectory.samples)
     if sweep:
         rows = [row for path in sorted(out.glob("*.json")) for row in _calibration(json.loads(path.read_text()))]
         _write_csv(out / "calibration.csv", rows)
         draw_calibration(out / "calibration.png", rows, config.projection_scale)
-    print(f"{words}, ARI {figures['ari']:.3f} (seed {seed}); see {out}")
+    print(f"{words}; see {out}")
 
 
 def _calibration(result: dict[str, Any]) -> list[dict[str, Any]]:

@@ -62,14 +62,16 @@ def gather(
     """Explores for so many steps, and clusters what it sees; `on_batch` hears of the steps and rooms so far."""
     require_rooms(game)
     observed, samples = ObservationClusters(config), Samples(seed)
-    embeddings, clusters, rooms = [], [], []
+    embeddings: list[NDArray[np.float64]] = []
+    clusters: list[Ints] = []
+    rooms: list[Ints] = []
     for frames, memory in _batches(game, steps, seed):
         embeddings.append(observed.embed(torch.from_numpy(frames)))  # (B, E)
         clusters.append(observed.assign(embeddings[-1]))
         rooms.append(ram.room(game, memory))
         samples.add(clusters[-1], frames)
         on_batch(sum(map(len, rooms)), len(np.unique(np.concatenate(rooms))))
-    return Trajectory(*map(np.concatenate, (embeddings, clusters, rooms)), samples.frames)
+    return Trajectory(np.concatenate(embeddings), np.concatenate(clusters), np.concatenate(rooms), samples.frames)
 
 
 def _batches(game: str, steps: int, seed: int) -> Iterator[tuple[Frame, NDArray[np.uint8]]]:

@@ -104,6 +104,12 @@ class AtariGame:
         if "ram" in out:
             self._ale.getRAM(out["ram"])
 
+    @property
+    def lives(self) -> int:
+        """Left, as the emulator knows them; 0 in games that do not count any."""
+        lives: int = self._ale.lives()
+        return lives
+
     def rgb(self) -> Frame:
         """(210, 160, 3) the current picture in full size."""
         return self._painter.rgb()

@@ -29,7 +29,7 @@ class ClusterConfig:
 
     threshold: float = 0.7  # τ
     embedding_size: int = 64
-    projection_scale: float = 0.6
+    projection_scale: float = 0.7
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -49,3 +49,16 @@ def make_rollout(seed: int = 0, steps: int = 5, envs: int = 3, actions: int = 6,
 @pytest.fixture(name="make_rollout")
 def make_rollout_fixture() -> MakeRollout:
     return make_rollout
+
+
+@pytest.fixture(name="assert_same_rollout")
+def assert_same_rollout_fixture() -> Callable[[Rollout, Rollout], None]:
+    def check(rollout: Rollout, expected: Rollout) -> None:
+        for name, value in vars(expected).items():
+            after = getattr(rollout, name)
+            if isinstance(value, torch.Tensor):
+                assert torch.equal(value, after), name
+            elif isinstance(value, dict):
+                assert all(torch.equal(value[key], after[key]) for key in value), name
+
+    return check

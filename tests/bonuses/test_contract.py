@@ -55,17 +55,12 @@ def test_rare_is_worth_more_than_common(make, make_rollout):
     assert last < first
 
 
-def test_the_rollout_is_left_alone(make, make_rollout):
+def test_the_rollout_is_left_alone(make, make_rollout, assert_same_rollout):
     bonus, rollout = make(), make_rollout()
     before = copy.deepcopy(rollout)
     bonus.reward(rollout)
     bonus.update(rollout)
-    for name, value in vars(before).items():
-        after = getattr(rollout, name)
-        if isinstance(value, torch.Tensor):
-            assert torch.equal(value, after), name
-        elif isinstance(value, dict):
-            assert all(torch.equal(value[key], after[key]) for key in value), name
+    assert_same_rollout(rollout, before)
 
 
 def test_the_same_seed_gives_the_same_numbers(make, make_rollout):

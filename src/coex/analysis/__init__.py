@@ -1,1 +1,1 @@
-"""Evaluation against RAM: how well the agent is located."""
+"""Evaluation against RAM: how well the agent is located, and its room named."""

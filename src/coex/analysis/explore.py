@@ -14,7 +14,7 @@ from coex.envs import VIEW_SHAPES, GameConfig, ram
 from coex.envs.atari import AtariGame
 from coex.envs.views import Frame
 
-BURST_STEPS = 80  # played from one saved game
+BURST_STEPS = 160  # played from one saved game; with 80, Hero's second level was not left in 100,000 steps
 KEEP_ACTION = 0.9  # chance that a step takes the action of the last: ladders and corridors are long
 PLACE_PIXELS = 8
 

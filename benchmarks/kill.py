@@ -212,26 +212,34 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def write_results(out: Path, rows: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Puts the cases so far into the file; returns their totals."""
+    totals = {key: sum(row[key] for row in rows) for key in ("kills", "kills_inside_a_write", "runs", "lost")}
+    totals["diverged"] = sum(bool(row["differences"]) for row in rows)
+    result = {"date": datetime.now(UTC).date().isoformat(), "machine": machine.facts(), "totals": totals, "cases": rows}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    return totals
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Kill, compare, write the file; exit code 1 if a run was lost or differs."""
     options = parse_options(arguments)
     chance = random.Random(options.seed)
     cases = [case for case in CASES if not options.cases or any(text in case.name for text in options.cases)]
+    if not cases:
+        raise SystemExit(f"no case's name holds one of {options.cases}")
     shares = [options.kills * (k + 1) // len(cases) - options.kills * k // len(cases) for k in range(len(cases))]
     rows = []
     for case, kills in zip(cases, shares, strict=True):
         with tempfile.TemporaryDirectory(prefix="coex-kill-") as scratch:
             outcome = run_case(case, kills, chance, Path(scratch))
         rows.append(asdict(case) | asdict(outcome))
+        totals = write_results(options.out, rows)  # after every case: what was seen is not lost with what was not
         verdict = ", ".join(outcome.differences[:5]) or "identical"
         print(
             f"{case.name}: {outcome.kills} kills ({outcome.kills_inside_a_write} inside a write): {verdict}", flush=True
         )
-    totals = {key: sum(row[key] for row in rows) for key in ("kills", "kills_inside_a_write", "runs", "lost")}
-    totals["diverged"] = sum(bool(row["differences"]) for row in rows)
-    result = {"date": datetime.now(UTC).date().isoformat(), "machine": machine.facts(), "totals": totals, "cases": rows}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(f"{totals}, written to {options.out}")
     return int(totals["lost"] > 0 or totals["diverged"] > 0)
 

@@ -150,3 +150,15 @@ def test_a_restored_game_goes_on_identically_in_a_fresh_process(game: str, stick
     child = subprocess.run([sys.executable, "-c", RESTORE, *arguments], check=True, capture_output=True, text=True)
     assert json.loads(child.stdout) == [list(step) for step in expected]
     assert len({picture for _, _, picture in expected}) > 100
+
+
+@pytest.mark.parametrize("history", [0, 10])
+@pytest.mark.parametrize("game", ROMS)
+def test_an_episode_saved_before_its_first_frame_goes_on_identically(game: str, history: int) -> None:
+    config = GameConfig(max_noops=0)
+    original, other = make(game, config, seed=7), make(game, config, seed=99)
+    play(original, history, seed=1)
+    original.reset()
+    play(other, 10, seed=3)
+    other.load_state_dict(original.state_dict())
+    assert play(other, 100, seed=2) == play(original, 100, seed=2)

@@ -125,8 +125,11 @@ class AtariGame:
 
     def load_state_dict(self, state: dict[str, Any]) -> bool:
         """Restores everything; what follows is identical to what followed the save."""
-        # Without an act() beforehand some games (Q*bert) go another way after a restore.
-        self._ale.act(self._actions[0])
+        # A saved state leaves something out that decides which way Q*bert goes: whether the emulator has acted since
+        # its reset. It is brought about beforehand.
+        self._ale.reset_game()
+        if state["episode_frames"]:
+            self._ale.act(self._actions[0])
         self._ale.restoreSystemState(ALEState(state["emulator"].tobytes()))
         self._painter.screens[...] = state["screens"]
         self._painter.forget()

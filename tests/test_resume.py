@@ -21,6 +21,7 @@ from benchmarks.kill import differences, events
 from coex.checkpoints import CheckpointStore
 from coex.cli import main
 from coex.errors import CoexError, UsageError
+from coex.learners.batch import RewardConfig, Rewards, make_rewards
 from coex.lock import RunLock
 from coex.methods import make_config
 from coex.rundir import read_metrics
@@ -284,10 +285,10 @@ def test_a_gymnasium_environment_begins_a_new_episode_and_says_so(
 
 
 def test_a_loss_that_is_no_number_names_the_last_good_checkpoint(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def poisoned(rewards: torch.Tensor, *_: object) -> torch.Tensor:
-        return torch.full_like(rewards, float("nan"))
+    def poisoned(rewards: torch.Tensor, bonus: torch.Tensor, config: RewardConfig) -> Rewards:
+        return make_rewards(torch.full_like(rewards, float("nan")), bonus, config)
 
-    monkeypatch.setattr("coex.train.mix_rewards", poisoned)
+    monkeypatch.setattr("coex.train.make_rewards", poisoned)
     with pytest.raises(
         CoexError, match=r"stopped at step 400: the loss is nan.*good checkpoint is .*step-000000000400"
     ):

@@ -1,6 +1,6 @@
 """Kills runs at random moments, lets them go on, and compares them with a run that was never stopped.
 
-    python -m benchmarks.kill      # 136 kills of 68 runs; writes results/kill.json
+    python -m benchmarks.kill      # 136 kills over 68 cases; writes results/kill.json
 
 Every case runs once undisturbed. Then the same run is started again and killed (SIGKILL) over and over: at a random
 moment of its work, while it starts, or as soon as the temporary directory of a checkpoint is seen. In the end both
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -200,6 +201,12 @@ def run_case(case: Case, kills: int, chance: random.Random, scratch: Path) -> Ou
     return outcome
 
 
+def try_case(place: int, case: Case, kills: int, seed: int) -> Outcome:
+    """`run_case` with moments and a directory of its own."""
+    with tempfile.TemporaryDirectory(prefix="coex-kill-") as scratch:
+        return run_case(case, kills, random.Random(f"{seed}/{place}"), Path(scratch))
+
+
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command's options."""
     parser = argparse.ArgumentParser(
@@ -207,6 +214,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--kills", type=int, default=2 * len(CASES), help="over all cases (%(default)s)")
     parser.add_argument("--cases", nargs="+", metavar="TEXT", help="only those whose name holds one of these texts")
+    parser.add_argument("--jobs", type=int, default=1, help="cases at a time (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments (%(default)s)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the result goes (%(default)s)")
     return parser.parse_args(arguments)
@@ -225,21 +233,19 @@ def write_results(out: Path, rows: Sequence[dict[str, Any]]) -> dict[str, int]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Kill, compare, write the file; exit code 1 if a run was lost or differs."""
     options = parse_options(arguments)
-    chance = random.Random(options.seed)
     cases = [case for case in CASES if not options.cases or any(text in case.name for text in options.cases)]
     if not cases:
         raise SystemExit(f"no case's name holds one of {options.cases}")
     shares = [options.kills * (k + 1) // len(cases) - options.kills * k // len(cases) for k in range(len(cases))]
     rows = []
-    for case, kills in zip(cases, shares, strict=True):
-        with tempfile.TemporaryDirectory(prefix="coex-kill-") as scratch:
-            outcome = run_case(case, kills, chance, Path(scratch))
-        rows.append(asdict(case) | asdict(outcome))
-        totals = write_results(options.out, rows)  # after every case: what was seen is not lost with what was not
-        verdict = ", ".join(outcome.differences[:5]) or "identical"
-        print(
-            f"{case.name}: {outcome.kills} kills ({outcome.kills_inside_a_write} inside a write): {verdict}", flush=True
-        )
+    with ThreadPoolExecutor(options.jobs) as pool:
+        tries = (range(len(cases)), cases, shares, [options.seed] * len(cases))
+        for case, outcome in zip(cases, pool.map(try_case, *tries), strict=True):
+            rows.append(asdict(case) | asdict(outcome))
+            totals = write_results(options.out, rows)  # after every case: what was seen is not lost with what was not
+            verdict = ", ".join(outcome.differences[:5]) or "identical"
+            counted = f"{outcome.kills} kills ({outcome.kills_inside_a_write} inside a write)"
+            print(f"{case.name}: {counted}: {verdict}", flush=True)
     print(f"{totals}, written to {options.out}")
     return int(totals["lost"] > 0 or totals["diverged"] > 0)
 

@@ -1,5 +1,6 @@
 """The bonus of docs/own-bonus.md keeps the contract, and is the ψ = (c, R) that it says it is."""
 
+import inspect
 import re
 from pathlib import Path
 
@@ -30,8 +31,8 @@ def make():
         contract.test_a_restored_bonus_goes_on_identically,
     ],
 )
-def test_it_keeps_the_contract(promise, make, make_rollout):
-    promise(make, make_rollout)
+def test_it_keeps_the_contract(promise, request):
+    promise(**{name: request.getfixturevalue(name) for name in inspect.signature(promise).parameters})
 
 
 def test_it_is_coex_without_a_location(make, make_rollout):

@@ -12,7 +12,6 @@ from coex.errors import UsageError
 from coex.paper.adm_ablation import LOSSES, recording_config, train_models
 from coex.paper.agents import open_agent
 from coex.paper.trajectory import Trajectory, record, replay
-from coex.representation.adm import ADMConfig
 from coex.rollout import Rollout
 
 
@@ -87,14 +86,17 @@ def test_recording_can_be_stopped():
 
 
 def test_the_losses_are_those_of_appendix_e():
-    terms = {name: (c.action_loss, c.cell_loss, c.entropy_loss, c.propensity_clip) for name, c in LOSSES.items()}
+    terms = {name: (c.action_loss, c.cell_loss, c.entropy_loss) for name, c in LOSSES.items()}
     assert terms == {
-        "adm-action": (True, False, False, 0.0),
-        "adm-action-cell": (True, True, False, 0.0),
-        "adm-action-entropy": (True, False, True, 0.0),
-        "adm-all": (True, True, True, 0.0),
-        "adm-all-weighted": (True, True, True, ADMConfig().propensity_clip),
+        "adm-action": (True, False, False),
+        "adm-action-cell": (True, True, False),
+        "adm-action-entropy": (True, False, True),
+        "adm-all": (True, True, True),
+        "adm-ours": (True, True, True),
     }
+    for name, config in LOSSES.items():
+        additions = (config.propensity_clip, config.changed_cells, config.difference_scale)
+        assert additions == ((5.0, True, 10.0) if name == "adm-ours" else (0.0, False, 1.0))
 
 
 @pytest.mark.slow

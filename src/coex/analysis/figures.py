@@ -55,8 +55,8 @@ def draw_clusters(
         for k, frame in enumerate(samples[row["cluster"]]):
             x = left + k * (size + gap)
             canvas[top + caption : top + caption + size, x : x + size] = frame
-        words = f"cluster {row['cluster']} · room {room_name(row['room'])} · {row['observations']:,} seen"
-        words += "" if row["share"] > 0.9995 else f", {row['share']:.1%} of them there"
+        share = "" if row["share"] > 0.9995 else f" ({row['share']:.1%})"
+        words = f"cluster {row['cluster']} · room {room_name(row['room'])}{share} · {row['observations']:,} seen"
         figure.text(
             (left + 2) / canvas.shape[1], 1 - (top + caption / 2) / canvas.shape[0], words, fontsize=7, va="center"
         )

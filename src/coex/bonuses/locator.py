@@ -14,6 +14,7 @@ from coex.representation.adm import (
     RolloutPass,
     action_logits,
     adm_losses,
+    changed_cells,
     forward_rollout,
     locate,
     propensity_weights,
@@ -114,10 +115,11 @@ class ADMLocator:
         """One gradient step on a block."""
         config, actions = self.model.config, block.actions.to(self._device)
         weights = propensity_weights(block.log_probs.to(self._device), self.model.num_actions, config.propensity_clip)
-        cells = self.model.cell_logits(features.previous, features.current)  # (t, n, 81, A)
-        losses = adm_losses(cells, features.attention, actions, config, weights)
+        logits = self.model.cell_logits(features.previous, features.current)  # (t, n, 81, A)
+        cells = changed_cells(features.previous, features.current) if config.changed_cells else None  # (t, n, 81)
+        losses = adm_losses(logits, features.attention, actions, config, weights, cells=cells)
         guarded_step(self._optimizer, losses.total, self._parameters, _MAX_GRAD_NORM)
-        guesses = action_logits(features.attention.detach(), cells.detach()).argmax(-1)
+        guesses = action_logits(features.attention.detach(), logits.detach()).argmax(-1)
         return {
             "adm/accuracy": (guesses == actions).float().mean().item(),
             "adm/loss": losses.total.item(),

@@ -19,6 +19,7 @@ from coex.representation.sparsemax import sparsemax
 GRID = 9
 NUM_CELLS = GRID * GRID
 NUM_FEATURES = 16  # K in the paper
+_ROUNDING = 1e-4  # the features of equal pixels differ by less; those of a dot that moves a pixel, by about 0.1
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,18 @@ class ADMConfig:
     learning_rate: float = 1e-3  # Adam's
     minibatch: int = 128  # transitions a gradient step, at most; a rollout that is no larger is one
     epochs: int = 1  # passes over a rollout
-    propensity_clip: float = 5.0  # of `propensity_weights`; 0 gives the paper's plain losses
+    propensity_clip: float = 5.0  # of `propensity_weights`; 0: every transition counts alike, as in the paper
+    changed_cells: bool = True  # L_cell only where the picture changed; False: in all 81 cells, as in the paper
+    difference_scale: float = 10.0  # of φ_t − φ_{t−1} in Eq. 2, which is small beside φ_t; 1: as in the paper
+    initialisation: Literal["smooth", "orthogonal"] = "smooth"  # of the encoder
     pixel_mean: float = 60.0
     pixel_std: float = 50.0
 
     def __post_init__(self) -> None:
         if self.attention not in ("sparsemax", "softmax"):
             raise ValueError(f"attention must be 'sparsemax' or 'softmax', not {self.attention!r}")
+        if self.initialisation not in ("smooth", "orthogonal"):
+            raise ValueError(f"initialisation must be 'smooth' or 'orthogonal', not {self.initialisation!r}")
         if not (self.action_loss or self.cell_loss):
             raise ValueError("action_loss and cell_loss are both off: nothing would be learned")
         for name in ("minibatch", "epochs"):
@@ -48,9 +54,12 @@ class ADMConfig:
         for name in ("entropy_weight", "propensity_clip"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
-        for name in ("learning_rate", "pixel_std"):
+        for name in ("learning_rate", "pixel_std", "difference_scale"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+
+
+PLAIN = ADMConfig(propensity_clip=0.0, changed_cells=False, difference_scale=1.0)  # the paper's losses
 
 
 class AttentiveDynamicsModel(nn.Module):
@@ -108,7 +117,8 @@ class AttentiveDynamicsModel(nn.Module):
 
     def cell_logits(self, previous: Tensor, current: Tensor) -> Tensor:
         """e of Eq. 2: the features of consecutive frames, (…, 81, 16) each → (…, 81, |A|)."""
-        return _on_distinct_rows(self.cell_head, torch.cat([current - previous, current], -1))
+        difference = self.config.difference_scale * (current - previous)
+        return _on_distinct_rows(self.cell_head, torch.cat([difference, current], -1))
 
 
 def _mlp(inputs: int, hidden_1: int, hidden_2: int, outputs: int) -> nn.Sequential:
@@ -124,6 +134,26 @@ def _initialise(model: AttentiveDynamicsModel) -> None:
             nn.init.orthogonal_(module.weight, 0.1 if is_last else sqrt(2))
             assert module.bias is not None
             nn.init.zeros_(module.bias)
+        if isinstance(module, nn.Conv2d) and model.config.initialisation == "smooth":
+            _initialise_smoothly(module.weight)
+
+
+@torch.no_grad()
+def _initialise_smoothly(weight: Tensor) -> None:
+    """Orthogonal too, but each kernel a mixture of a blur, a slope from left to right and one from top to bottom.
+
+    Through layers of these a feature changes steadily with the place of what it sees, so that a step of one pixel to
+    the right shows much the same wherever it is taken. With independent weights it shows differently in every place,
+    and the cells have to learn them all.
+    """
+    outputs, inputs, size, _ = weight.shape
+    # At a stride of 2, each of these gives even and odd pixels the same weight in sum.
+    window = torch.tensor([1.0, 3.0, 3.0, 1.0] if size == 4 else [1.0, 2.0, 1.0])
+    slope = torch.tensor([-1.0, -1.0, 1.0, 1.0] if size == 4 else [-1.0, 0.0, 1.0])
+    kernels = torch.stack([torch.outer(*pair) for pair in ((window, window), (window, slope), (slope, window))])
+    kernels /= kernels.flatten(1).norm(dim=1)[:, None, None]  # (3, size, size), orthonormal
+    mixture = nn.init.orthogonal_(torch.empty(outputs, inputs * 3), sqrt(2)).view(outputs, inputs, 3)
+    weight.copy_(torch.einsum("oik,khw->oihw", mixture, kernels))
 
 
 def _on_distinct_rows(head: nn.Sequential, rows: Tensor) -> Tensor:
@@ -167,13 +197,15 @@ def adm_losses(
     config: ADMConfig,
     weights: Tensor | None = None,
     mask: Tensor | None = None,
+    cells: Tensor | None = None,
 ) -> ADMLosses:
     """Eq. 5 for (…, 81, |A|) logits, (…, 81) attention and (…) actions, averaged with (…) weights.
 
-    Transitions where `mask` is False carry no loss.
+    Transitions where `mask` (…) is False carry no loss, and cells where `cells` (…, 81) is False no L_cell.
     """
     action = _cross_entropy(action_logits(attention, cell_logits), actions)
-    cell = _cross_entropy(cell_logits, actions.unsqueeze(-1).expand_as(attention)).sum(-1)
+    cell = _cross_entropy(cell_logits, actions.unsqueeze(-1).expand_as(attention))
+    cell = (cell if cells is None else cell * cells).sum(-1)
     # 0·log 0 = 0, with a finite gradient there.
     entropy = (attention * attention.clamp(min=torch.finfo(attention.dtype).tiny).log()).sum(-1)
 
@@ -200,6 +232,15 @@ def propensity_weights(log_probs: Tensor, num_actions: int, clip: float) -> Tens
         return torch.ones_like(log_probs)
     weights = (-log_probs).exp().div(num_actions).clamp(max=clip)
     return weights / weights.mean()
+
+
+def changed_cells(previous: Tensor, current: Tensor) -> Tensor:
+    """Where the picture changed, by the features of consecutive frames: (…, 81, 16) each → (…, 81) bool.
+
+    Nothing else can show the action: what is learned in the other cells, most of the screen, is only which actions
+    happened to be taken.
+    """
+    return (current - previous).detach().abs().amax(-1) > _ROUNDING
 
 
 class RolloutPass(NamedTuple):

@@ -19,7 +19,8 @@ from coex.representation.sparsemax import sparsemax
 GRID = 9
 NUM_CELLS = GRID * GRID
 NUM_FEATURES = 16  # K in the paper
-_ROUNDING = 1e-4  # the features of equal pixels differ by less; those of a dot that moves a pixel, by about 0.1
+_ROUNDING = 1e-5  # the features of equal pixels differ by less; those of a dot that moves a pixel, by about 0.01
+_SMOOTH_GAIN = 2.4  # leaves features of the order of 1
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class ADMConfig:
     epochs: int = 1  # passes over a rollout
     propensity_clip: float = 5.0  # of `propensity_weights`; 0: every transition counts alike, as in the paper
     changed_cells: bool = True  # L_cell only where the picture changed; False: in all 81 cells, as in the paper
-    difference_scale: float = 10.0  # of φ_t − φ_{t−1} in Eq. 2, which is small beside φ_t; 1: as in the paper
+    difference_scale: float = 30.0  # of φ_t − φ_{t−1} in Eq. 2, which is small beside φ_t; 1: as in the paper
     initialisation: Literal["smooth", "orthogonal"] = "smooth"  # of the encoder
     pixel_mean: float = 60.0
     pixel_std: float = 50.0
@@ -140,7 +141,7 @@ def _initialise(model: AttentiveDynamicsModel) -> None:
 
 @torch.no_grad()
 def _initialise_smoothly(weight: Tensor) -> None:
-    """Orthogonal too, but each kernel a mixture of a blur, a slope from left to right and one from top to bottom.
+    """Each kernel a mixture of a blur, a slope from left to right and one from top to bottom.
 
     Through layers of these a feature changes steadily with the place of what it sees, so that a step of one pixel to
     the right shows much the same wherever it is taken. With independent weights it shows differently in every place,
@@ -151,8 +152,8 @@ def _initialise_smoothly(weight: Tensor) -> None:
     window = torch.tensor([1.0, 3.0, 3.0, 1.0] if size == 4 else [1.0, 2.0, 1.0])
     slope = torch.tensor([-1.0, -1.0, 1.0, 1.0] if size == 4 else [-1.0, 0.0, 1.0])
     kernels = torch.stack([torch.outer(*pair) for pair in ((window, window), (window, slope), (slope, window))])
-    kernels /= kernels.flatten(1).norm(dim=1)[:, None, None]  # (3, size, size), orthonormal
-    mixture = nn.init.orthogonal_(torch.empty(outputs, inputs * 3), sqrt(2)).view(outputs, inputs, 3)
+    kernels /= kernels.abs().sum((1, 2), keepdim=True)  # (3, size, size)
+    mixture = nn.init.orthogonal_(torch.empty(outputs, inputs * 3), _SMOOTH_GAIN).view(outputs, inputs, 3)
     weight.copy_(torch.einsum("oik,khw->oihw", mixture, kernels))
 
 

@@ -75,6 +75,22 @@ def test_an_image_observation_is_the_picture() -> None:
     assert (views["small"] == 3).all()
 
 
+@pytest.mark.parametrize("name", ["DoorKey-6x6", "Dynamic-Obstacles-6x6", "KeyCorridorS3R2", "MultiRoom-N2-S4"])
+def test_minigrid_looks_as_if_drawn_anew(name: str) -> None:
+    game = GymGame(f"MiniGrid-{name}-v0", PLAIN, np.random.SeedSequence(3))
+    env = game._env.unwrapped
+    rng = np.random.default_rng(0)
+    game.reset()
+    for step in range(300):
+        picture = game.rgb()
+        tile = picture.shape[0] // env.height
+        np.testing.assert_array_equal(picture, env.grid.render(tile, env.agent_pos, env.agent_dir))
+        _, terminated, truncated = game.step(int(rng.integers(len(game.action_names))))
+        if terminated or truncated or step % 60 == 59:
+            game.reset()
+    game.close()
+
+
 def test_minigrid_is_rendered_without_the_lit_field_of_view() -> None:
     game = make("MiniGrid-Empty-5x5-v0")
     env = game._env.unwrapped

@@ -3,7 +3,6 @@
 import difflib
 import importlib
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import cv2
@@ -12,7 +11,8 @@ import numpy as np
 from gymnasium import spaces
 
 from coex.envs.atari import GameConfig
-from coex.envs.views import VIEW_SHAPES, Frame, Views, paint_frames
+from coex.envs.minigrid import MiniGridPicture
+from coex.envs.views import Frame, Views, paint_frames
 from coex.errors import UsageError
 
 # Packages that register their environments only when imported ("package:ID" names any other).
@@ -63,7 +63,7 @@ class GymGame:
 
     def rgb(self) -> Frame:
         """(H, W, 3) the current picture in full size."""
-        return self._picture
+        return self._picture.copy()
 
     def state_dict(self) -> dict[str, Any]:
         return {"generator": self.generator.bit_generator.state}
@@ -92,7 +92,7 @@ def _make(env_id: str) -> tuple[gymnasium.Env[Any, Any], Callable[[Any], Frame]]
     except (gymnasium.error.Error, ImportError, ValueError) as error:
         raise UsageError(_unknown(env_id, error)) from error
     if package == "minigrid":
-        return env, partial(_minigrid_picture, env.unwrapped)
+        return env, MiniGridPicture(env.unwrapped)
     if _is_picture(env.observation_space):
         return env, np.ascontiguousarray
     if can_render:
@@ -106,13 +106,6 @@ def _is_picture(space: spaces.Space[Any]) -> bool:
     if not isinstance(space, spaces.Box) or space.dtype != np.uint8 or space.shape[2:] != (3,):
         return False
     return min(space.shape[:2]) >= _SMALLEST_IMAGE
-
-
-def _minigrid_picture(env: Any, _: Any) -> Frame:
-    """The whole grid without the lit field of view; `env.render()` would work that out and take 2.5 times as long."""
-    tile = max(8, -(-VIEW_SHAPES["adm"][0] // min(env.width, env.height)))  # as large as the largest view
-    picture: Frame = env.grid.render(tile, env.agent_pos, env.agent_dir)
-    return picture
 
 
 def _entry_point(spec: Any) -> Any:

@@ -32,7 +32,7 @@ class RunLog:
         if step // every > (step - rollout.num_transitions) // every:
             self._log_point(step)
 
-    def finish(self, step: int, *, finished: bool) -> dict[str, Any]:
+    def finish(self, step: int, *, finished: bool, checkpoint_seconds: float) -> dict[str, Any]:
         """The last point, if anything came since the one before, and the summary."""
         if self._values:
             self._log_point(step, last=True)
@@ -50,6 +50,7 @@ class RunLog:
             "return_mean40": scores.mean,
             "max_return_mean40": scores.record,
             "seconds": round(seconds, 3),
+            "checkpoint_seconds": round(checkpoint_seconds, 3),  # since it was last started
             "steps_per_second": round(step / seconds, 1),
         }
         self._run.finish(summary)

@@ -72,6 +72,7 @@ class Saver:
         saved_step: int | None,
     ) -> None:
         self.saved_step = saved_step  # of the newest checkpoint
+        self.seconds = 0.0  # spent on saving by this process
         self._store = store
         self._config = config
         self._parts = parts
@@ -114,6 +115,7 @@ class Saver:
         self.saved_step = step
         with contextlib.suppress(OSError):  # an old one that cannot be removed does no harm
             self._store.prune(self._config.checkpoint)
+        self.seconds += time.monotonic() - self._tried_at
         return True
 
     def last_good(self) -> str:

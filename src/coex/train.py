@@ -111,7 +111,8 @@ def _loop(
         log.add(rollout, metrics, step)
         saver.end_iteration(step)
     saved = saver.save(step, abandoned=abandoned)
-    summary = log.finish(step, finished=saved and step >= config.total_steps)
+    is_finished = saved and step >= config.total_steps
+    summary = log.finish(step, finished=is_finished, checkpoint_seconds=saver.seconds)
     if not saved:
         raise CoexError(f"the run ended at step {step:,} without a checkpoint of it; {saver.last_good()}")
     return summary

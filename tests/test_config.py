@@ -27,6 +27,13 @@ def test_defaults_are_the_papers() -> None:
     assert make_config("hero", "a2c").reward.extrinsic_weight == 1
 
 
+def test_other_environments_have_weights_of_their_own() -> None:
+    for method in ("a2c+coex", "a2c+simhash"):
+        reward = make_config("gym:MiniGrid-DoorKey-6x6-v0", method).reward
+        assert (reward.extrinsic_weight, reward.bonus_weight) == (10, 1)
+    assert make_config("gym:MiniGrid-DoorKey-6x6-v0", "a2c").reward.extrinsic_weight == 10
+
+
 def test_ppos_defaults_are_the_papers() -> None:
     config = make_config("montezuma", "ppo+coex")
     learner = config.learner

@@ -60,6 +60,8 @@ GAMES = {
     "Seaquest": GameSettings(1.0, 0.5, 10.0, state="xyR"),
     "Venture": GameSettings(10.0, 10.0, 10.0, threshold=0.7),
 }
+# Other environments: with rates that learn in 10⁵ steps, a bonus ten times this large ends a policy's variety at once.
+ELSEWHERE = GameSettings(bonus_weight=1.0)
 
 # For worlds that are learned in 10⁵ steps, not 10⁸. RMSProp's running squares, which start at 1, forget that sooner.
 LAPTOP_A2C = A2CConfig(learning_rate=1e-3, rmsprop_alpha=0.9)
@@ -93,7 +95,7 @@ def read_config(settings: dict[str, Any]) -> RunConfig:
 
 
 def _a2c_defaults(game: str, method: str, bonus: BonusConfig | None, *, is_paper: bool) -> RunConfig:
-    weights = GAMES.get(game, GameSettings())
+    weights = GAMES.get(game, ELSEWHERE)
     return RunConfig(
         game=game,
         method=method,
@@ -122,7 +124,7 @@ def _ppo_defaults(game: str, method: str, bonus: BonusConfig | None, *, is_paper
 
 
 def _make_bonus_config(game: str, method: str) -> BonusConfig | None:
-    row = GAMES.get(game, GameSettings())
+    row = GAMES.get(game, ELSEWHERE)
     coex = CoexConfig(state=row.state, clusters=ClusterConfig(threshold=row.threshold))
     match method.partition("+")[2]:
         case "coex":

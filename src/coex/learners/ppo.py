@@ -73,7 +73,7 @@ class PPO:
     def __init__(self, network: ActorCritic, config: PPOConfig, schedule_steps: int, seed: int) -> None:
         self.network = network
         self.config = config
-        optimizer = torch.optim.Adam(network.parameters(), config.learning_rate, eps=config.adam_epsilon)
+        optimizer = torch.optim.Adam(network.parameters(), config.learning_rate, eps=config.adam_epsilon, fused=True)
         schedule = schedule_steps if config.decay_learning_rate else None
         self._descent = Descent(network, optimizer, config.max_grad_norm, schedule)
         self._generator = torch.Generator().manual_seed(seed)  # shuffles

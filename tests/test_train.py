@@ -126,7 +126,6 @@ def test_memory_stays_small(tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["a2c", "ppo"])
 def test_it_learns_to_reach_the_goal_of_an_empty_grid(method: str, tmp_path: Path) -> None:
     config = make_config("gym:MiniGrid-Empty-5x5-v0", method, {"total_steps": 200_000, "log_every_steps": 2_000})
-    started = time.monotonic()
 
     def solved() -> bool:
         points = read_metrics(tmp_path / "run")
@@ -134,5 +133,4 @@ def test_it_learns_to_reach_the_goal_of_an_empty_grid(method: str, tmp_path: Pat
 
     summary = train(config, tmp_path / "run", should_stop=solved)
     assert summary["return_mean40"] >= 0.9
-    assert summary["step"] <= 200_000
-    assert time.monotonic() - started < 300
+    assert summary["step"] <= 100_000

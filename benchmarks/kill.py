@@ -217,7 +217,10 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="cases at a time (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments (%(default)s)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the result goes (%(default)s)")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.jobs < 1:
+        parser.error(f"--jobs takes at least 1, not {options.jobs}")
+    return options
 
 
 def write_results(out: Path, rows: Sequence[dict[str, Any]]) -> dict[str, int]:
@@ -238,7 +241,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise SystemExit(f"no case's name holds one of {options.cases}")
     shares = [options.kills * (k + 1) // len(cases) - options.kills * k // len(cases) for k in range(len(cases))]
     rows = []
-    with ThreadPoolExecutor(options.jobs) as pool:
+    pool = ThreadPoolExecutor(options.jobs)
+    try:
         tries = (range(len(cases)), cases, shares, [options.seed] * len(cases))
         for case, outcome in zip(cases, pool.map(try_case, *tries), strict=True):
             rows.append(asdict(case) | asdict(outcome))
@@ -246,6 +250,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             verdict = ", ".join(outcome.differences[:5]) or "identical"
             counted = f"{outcome.kills} kills ({outcome.kills_inside_a_write} inside a write)"
             print(f"{case.name}: {counted}: {verdict}", flush=True)
+    finally:
+        pool.shutdown(cancel_futures=True)  # a failure or Ctrl-C does not wait for the cases that have not begun
     print(f"{totals}, written to {options.out}")
     return int(totals["lost"] > 0 or totals["diverged"] > 0)
 

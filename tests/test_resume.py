@@ -1,5 +1,7 @@
 """Killed and resumed, a run ends as if nothing had happened."""
 
+import copy
+import dataclasses
 import itertools
 import json
 import os
@@ -24,6 +26,7 @@ from coex.errors import CoexError, UsageError
 from coex.learners.batch import RewardConfig, Rewards, make_rewards
 from coex.lock import RunLock
 from coex.methods import make_config
+from coex.resume import saved_config
 from coex.rundir import read_metrics
 from coex.stopping import StopSignal
 from coex.train import train
@@ -282,6 +285,18 @@ def test_a_gymnasium_environment_begins_a_new_episode_and_says_so(
     assert "cannot save its state: 2 environments begin a new episode" in capsys.readouterr().err
     lengths = [int(row.split(",")[4]) for row in (tmp_path / "run" / "episodes.csv").read_text().splitlines()[1:]]
     assert all(length <= 100 for length in lengths)
+
+
+def test_a_checkpoint_without_a_setting_of_today_is_refused(run: Path) -> None:
+    saved = CheckpointStore(run).read(400)
+    assert saved_config(saved).to_dict() == saved.manifest.config
+    settings = copy.deepcopy(saved.manifest.config)
+    del settings["bonus"]["adm"]["difference_scale"]  # its default would make another model of the same weights
+    earlier = dataclasses.replace(saved, manifest=dataclasses.replace(saved.manifest, config=settings))
+    with pytest.raises(
+        UsageError, match=r"step 400 is an earlier version's, which had no bonus\.adm\.difference_scale"
+    ):
+        saved_config(earlier)
 
 
 def test_a_loss_that_is_no_number_names_the_last_good_checkpoint(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,6 +173,18 @@ def first_difference(ours: dict[str, Any], theirs: dict[str, Any], free: Sequenc
     return None
 
 
+def first_missing(settings: dict[str, Any], given: dict[str, Any], prefix: str = "") -> str | None:
+    """The full name of the first of the settings that is not among the given ones."""
+    for name, value in settings.items():
+        if name not in given:
+            return prefix + name
+        if isinstance(value, dict) and isinstance(given[name], dict):
+            inner = first_missing(value, given[name], f"{prefix}{name}.")
+            if inner:
+                return inner
+    return None
+
+
 def load_config(path: Path) -> dict[str, Any]:
     """The settings of a `config.json`, still to be checked by `make_config`."""
     try:

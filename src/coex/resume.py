@@ -7,7 +7,7 @@ from pathlib import Path
 
 from coex.checkpoints import CheckpointStore, DamagedError, Saved
 from coex.checkpoints.store import versions
-from coex.config import RunConfig, first_difference, load_config, with_settings
+from coex.config import RunConfig, first_difference, first_missing, load_config, with_settings
 from coex.errors import CoexError, UsageError
 from coex.methods import read_config
 from coex.progress import Progress
@@ -59,6 +59,18 @@ def read_newest(store: CheckpointStore, warn: Callable[[str], None]) -> Saved | 
     return None
 
 
+def saved_config(saved: Saved) -> RunConfig:
+    """A checkpoint's own configuration, whole: today's default for a setting it lacks would make it another run."""
+    config = read_config(saved.manifest.config)
+    missing = first_missing(config.to_dict(), saved.manifest.config)
+    if missing:
+        raise UsageError(
+            f"the checkpoint of step {saved.manifest.step:,} is an earlier version's, which had no {missing}: "
+            "use that version, or train anew in another directory"
+        )
+    return config
+
+
 def find_checkpoint(config: RunConfig, run: Path, progress: Progress) -> Saved | None:
     """What the run goes on from, and room for what it will write; only for the holder of the run's lock."""
     store = CheckpointStore(run)
@@ -84,7 +96,7 @@ def find_checkpoint(config: RunConfig, run: Path, progress: Progress) -> Saved |
 
 def _check_same_run(config: RunConfig, saved: Saved, run: Path) -> None:
     """Refuses a checkpoint of another game, method or shape."""
-    difference = first_difference(config.to_dict(), read_config(saved.manifest.config).to_dict(), FREE)
+    difference = first_difference(config.to_dict(), saved_config(saved).to_dict(), FREE)
     if difference:
         raise UsageError(
             f"{run / CONFIG} does not fit the checkpoint of step {saved.manifest.step:,}: {difference} "

@@ -224,7 +224,7 @@ def test_changed_cells_are_those_with_a_changed_pixel() -> None:
     assert changed[0].sum() == 4  # receptive fields overlap
 
 
-def test_in_a_smooth_encoder_a_step_shows_much_the_same_in_the_next_place() -> None:
+def test_in_a_smooth_encoder_a_step_shows_more_alike_in_the_next_place() -> None:
     frames = torch.zeros(25, 160, 160, 3, dtype=torch.uint8)
     for k, frame in enumerate(frames):
         frame[90:92, 66 + k] = 200  # a dot that goes to the right

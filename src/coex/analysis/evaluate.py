@@ -18,9 +18,9 @@ from coex.config import RunConfig
 from coex.envs import VectorEnv, ram
 from coex.errors import UsageError
 from coex.learners.networks import SamplingPolicy
-from coex.methods import make_network, read_config
+from coex.methods import make_network
 from coex.representation.adm import AttentiveDynamicsModel
-from coex.resume import fitting, read_newest, run_config
+from coex.resume import fitting, read_newest, run_config, saved_config
 from coex.rollout import Collector, Episode
 
 _BLOCK_STEPS = 16
@@ -60,7 +60,7 @@ def find_saved(run: Path, step: int | None, warn: Callable[[str], None]) -> Save
 
 def evaluate(saved: Saved, settings: EvalConfig, device: torch.device) -> dict[str, Any]:
     """Plays whole episodes with a checkpoint's policy; the numbers of environments and workers are free."""
-    config = read_config(saved.manifest.config)
+    config = saved_config(saved)
     if settings.sticky is not None:
         config = dataclasses.replace(config, env=dataclasses.replace(config.env, sticky=settings.sticky))
     quotas = episode_quotas(settings.episodes, settings.num_envs)  # (N,)

@@ -15,9 +15,9 @@ from coex.envs import VIEW_SHAPES, make_game, ram
 from coex.envs.game import Game
 from coex.envs.views import Frame, Views
 from coex.learners.networks import SamplingPolicy
-from coex.methods import bonus_views, make_network, read_config
+from coex.methods import bonus_views, make_network
 from coex.report.eyes import Eyes, Sight, open_eyes
-from coex.resume import fitting
+from coex.resume import fitting, saved_config
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Moment:
 
 def play(saved: Saved, seed: int) -> Iterator[Moment]:
     """Endless episodes. The policy acts as in training: by sampling."""
-    config = read_config(saved.manifest.config)
+    config = saved_config(saved)
     # Another sequence than the training's or `coex eval`'s.
     game_seed, acting_seed = np.random.SeedSequence([seed, saved.manifest.step, 1]).spawn(2)
     generator = torch.Generator().manual_seed(int(acting_seed.generate_state(1)[0]))

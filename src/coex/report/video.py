@@ -15,9 +15,9 @@ from coex.checkpoints import Saved
 from coex.config import RunConfig
 from coex.envs import is_atari
 from coex.errors import CoexError, UsageError
-from coex.methods import read_config
 from coex.report.play import Moment, play
 from coex.report.scene import Scene
+from coex.resume import saved_config
 
 _LONGEST_SECONDS = 600
 LARGEST_GIF = 5_000_000  # bytes
@@ -58,7 +58,7 @@ class Film:
 
 def record(saved: Saved, settings: VideoConfig, out: Path) -> Film:
     """Plays with a checkpoint and writes an MP4 that every browser shows."""
-    config = read_config(saved.manifest.config)
+    config = saved_config(saved)
     rate = frames_per_second(config)
     moments = itertools.islice(_episodes(play(saved, settings.seed), settings.episodes), int(settings.seconds * rate))
     last = next(moments)

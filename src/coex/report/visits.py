@@ -11,8 +11,8 @@ from coex.bonuses.coex import CoexConfig
 from coex.checkpoints import Saved
 from coex.envs import ram
 from coex.envs.views import Frame
-from coex.methods import read_config
 from coex.representation.adm import GRID
+from coex.resume import saved_config
 
 Ints = NDArray[np.int64]
 
@@ -86,7 +86,7 @@ class Visits:
 
 def read_visits(saved: Saved) -> Visits | None:
     """What a checkpoint of a CoEX run counted; None for other methods."""
-    config = read_config(saved.manifest.config)
+    config = saved_config(saved)
     if not isinstance(config.bonus, CoexConfig):
         return None
     state: dict[str, Any] = saved.state["agent"]["bonus"]

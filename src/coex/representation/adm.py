@@ -143,9 +143,9 @@ def _initialise(model: AttentiveDynamicsModel) -> None:
 def _initialise_smoothly(weight: Tensor) -> None:
     """Each kernel a mixture of a blur, a slope from left to right and one from top to bottom.
 
-    Through layers of these a feature changes steadily with the place of what it sees, so that a step of one pixel to
-    the right shows much the same wherever it is taken. With independent weights it shows differently in every place,
-    and the cells have to learn them all.
+    Through layers of these a feature changes more steadily with the place of what it sees, so that a step of one pixel
+    to the right shows more alike in neighbouring places: the cells have less to learn. With independent weights, the
+    changes of two steps in a row mostly point in opposite directions.
     """
     outputs, inputs, size, _ = weight.shape
     # At a stride of 2, each of these gives even and odd pixels the same weight in sum.

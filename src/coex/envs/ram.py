@@ -31,6 +31,7 @@ class Truth:
     box: Callable[[Ints], Box]
     visible: Callable[[Ints], Ints | Bools]
     room: Callable[[Ints], Ints] | None = None
+    vehicle: Callable[[Ints], Box] | None = None  # a second sprite that obeys the joystick as the player does
 
 
 def _show_rows(x: Ints | int, y: Ints, width: int, height: int, top: int, bottom: int) -> Box:
@@ -47,6 +48,11 @@ def _hero_box(r: Ints) -> Box:
 def _private_eye_box(r: Ints) -> Box:
     # Two heights: byte 97 while he is thrown up out of his car, byte 86 (which also bobs) while he drives.
     return r[63], np.where(r[97] > 0, 150 - r[97], 170 - r[86]), 8, 25
+
+
+def _private_eye_car(r: Ints) -> Box:
+    # It stays below when he is thrown up, and goes where he goes; byte 91 has bit 3 while it faces left.
+    return np.where(r[91] & 8, r[63] - 9, r[63] - 3), 182 - r[86], 20, 13
 
 
 def _qbert_box(r: Ints) -> Box:
@@ -89,6 +95,7 @@ _TRUTH = {
         box=_private_eye_box,
         visible=lambda r: r[63] > 0,  # always: he cannot die, and a new room is there at once
         room=lambda r: r[92],
+        vehicle=_private_eye_car,
     ),
     "Qbert": Truth(
         box=_qbert_box,
@@ -116,7 +123,13 @@ def player_box(game: str, ram: ArrayLike) -> Ints:
 
     Meaningful where `player_visible`.
     """
-    return np.stack(np.broadcast_arrays(*_truth(game).box(_bytes(ram))), axis=-1)
+    return _stack(_truth(game).box(_bytes(ram)))
+
+
+def controlled_boxes(game: str, ram: ArrayLike) -> Ints:
+    """The boxes of all P sprites that obey the joystick, the player's first: (..., 128) -> (..., P, 4)."""
+    r, truth = _bytes(ram), _truth(game)
+    return np.stack([_stack(box(r)) for box in (truth.box, truth.vehicle) if box], axis=-2)
 
 
 def player_visible(game: str, ram: ArrayLike) -> Bools:
@@ -139,14 +152,27 @@ def room(game: str, ram: ArrayLike) -> Ints:
 
 def player_cell(game: str, ram: ArrayLike) -> NDArray[np.float64]:
     """Centre (x, y) of the player's box in units of the 9x9 grid: (..., 128) -> (..., 2)."""
-    box = player_box(game, ram)  # (..., 4)
-    centre = box[..., :2] + box[..., 2:] / 2  # (..., 2)
-    return centre * (GRID / SCREEN_WIDTH, GRID / SCREEN_HEIGHT)
+    return _centre(player_box(game, ram))
+
+
+def controlled_cells(game: str, ram: ArrayLike) -> NDArray[np.float64]:
+    """The centres (x, y) of `controlled_boxes` in units of the 9x9 grid: (..., 128) -> (..., P, 2)."""
+    return _centre(controlled_boxes(game, ram))
 
 
 def player_grid_cell(game: str, ram: ArrayLike) -> Ints:
     """The grid cell (x, y) that holds the centre, 0 to 8: (..., 128) -> (..., 2)."""
     return np.floor(player_cell(game, ram)).astype(np.int64).clip(0, GRID - 1)
+
+
+def _stack(box: Box) -> Ints:
+    return np.stack(np.broadcast_arrays(*box), axis=-1)  # (..., 4)
+
+
+def _centre(boxes: Ints) -> NDArray[np.float64]:
+    """(..., 4) -> (..., 2) in units of the grid."""
+    centre = boxes[..., :2] + boxes[..., 2:] / 2
+    return np.asarray(centre * (GRID / SCREEN_WIDTH, GRID / SCREEN_HEIGHT))
 
 
 def _truth(game: str) -> Truth:

@@ -291,11 +291,9 @@ def test_a_checkpoint_without_a_setting_of_today_is_refused(run: Path) -> None:
     saved = CheckpointStore(run).read(400)
     assert saved_config(saved).to_dict() == saved.manifest.config
     settings = copy.deepcopy(saved.manifest.config)
-    del settings["bonus"]["adm"]["difference_scale"]  # its default would make another model of the same weights
+    del settings["bonus"]["adm"]["contrast"]  # its default would make another model of the same weights
     earlier = dataclasses.replace(saved, manifest=dataclasses.replace(saved.manifest, config=settings))
-    with pytest.raises(
-        UsageError, match=r"step 400 is an earlier version's, which had no bonus\.adm\.difference_scale"
-    ):
+    with pytest.raises(UsageError, match=r"step 400 is an earlier version's, which had no bonus\.adm\.contrast"):
         saved_config(earlier)
 
 

@@ -37,7 +37,7 @@ class ADMConfig:
     epochs: int = 1  # passes over a rollout
     propensity_clip: float = 5.0  # of `propensity_weights`; 0: every transition counts alike, as in the paper
     changed_cells: bool = True  # L_cell only where the picture changed; False: in all 81 cells, as in the paper
-    difference_scale: float = 30.0  # of φ_t − φ_{t−1} in Eq. 2, which is small beside φ_t; 1: as in the paper
+    contrast: float = 300.0  # Eq. 2's φ_t − φ_{t−1} becomes asinh(contrast · that); 0: the plain one, as in the paper
     initialisation: Literal["smooth", "orthogonal"] = "smooth"  # of the encoder
     pixel_mean: float = 60.0
     pixel_std: float = 50.0
@@ -52,15 +52,15 @@ class ADMConfig:
         for name in ("minibatch", "epochs"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("entropy_weight", "propensity_clip"):
+        for name in ("entropy_weight", "propensity_clip", "contrast"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
-        for name in ("learning_rate", "pixel_std", "difference_scale"):
+        for name in ("learning_rate", "pixel_std"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
 
 
-PLAIN = ADMConfig(propensity_clip=0.0, changed_cells=False, difference_scale=1.0)  # the paper's losses
+PLAIN = ADMConfig(propensity_clip=0.0, changed_cells=False, contrast=0.0)  # the paper's losses
 
 
 class AttentiveDynamicsModel(nn.Module):
@@ -106,7 +106,7 @@ class AttentiveDynamicsModel(nn.Module):
         # passes over the frames.
         weight = first.weight / self.config.pixel_std
         bias = first.bias - self.config.pixel_mean * weight.sum((1, 2, 3))
-        hidden = F.conv2d(frames.permute(0, 3, 1, 2).float(), weight, bias, stride=2)  # stored channels last
+        hidden = F.conv2d(frames.permute(0, 3, 1, 2).to(weight.dtype), weight, bias, stride=2)  # stored channels last
         for layer in rest:
             hidden = layer(hidden)
         return hidden
@@ -118,7 +118,10 @@ class AttentiveDynamicsModel(nn.Module):
 
     def cell_logits(self, previous: Tensor, current: Tensor) -> Tensor:
         """e of Eq. 2: the features of consecutive frames, (…, 81, 16) each → (…, 81, |A|)."""
-        difference = self.config.difference_scale * (current - previous)
+        difference = current - previous
+        if self.config.contrast:
+            # Steep for the small differences that a small sprite makes, flat for the large ones of large sprites.
+            difference = torch.asinh(self.config.contrast * difference)
         return _on_distinct_rows(self.cell_head, torch.cat([difference, current], -1))
 
 

@@ -11,6 +11,7 @@ import pytest
 from gymnasium import spaces
 
 from coex.envs import VIEW_SHAPES, GameConfig
+from coex.envs.atari import AtariGame
 from coex.envs.gym import GymGame
 from coex.envs.vector import SharedMemory
 from coex.envs.worker import Assignment, serve
@@ -165,3 +166,32 @@ def test_an_environment_that_fails_is_one_line_with_its_place() -> None:
 def test_frame_skip_and_noops_are_refused() -> None:
     with pytest.raises(UsageError, match="for Atari"):
         make("CoexPictures-v0", GameConfig())
+
+
+def first_pictures(levels: int, episodes: int = 12) -> set[bytes]:
+    game = make("MiniGrid-DoorKey-6x6-v0", GameConfig(frame_skip=1, max_noops=0, levels=levels))
+    pictures = set()
+    for _ in range(episodes):
+        game.reset()
+        pictures.add(game.rgb().tobytes())
+    return pictures
+
+
+def test_levels_are_the_environments_first_seeds() -> None:
+    env = gymnasium.make("MiniGrid-DoorKey-6x6-v0")
+    layouts = []
+    for seed in range(2):
+        env.reset(seed=seed)
+        layouts.append(env.unwrapped.grid.encode().tobytes())  # type: ignore[attr-defined]
+    game = make("MiniGrid-DoorKey-6x6-v0", GameConfig(frame_skip=1, max_noops=0, levels=2))
+    for _ in range(6):
+        game.reset()
+        assert game._env.unwrapped.grid.encode().tobytes() in layouts  # type: ignore[attr-defined]
+    assert len(first_pictures(levels=1)) == 1
+    assert len(first_pictures(levels=2)) == 2
+    assert len(first_pictures(levels=0)) > 2
+
+
+def test_levels_are_not_for_atari() -> None:
+    with pytest.raises(UsageError, match=r"env\.levels is for gym: environments"):
+        AtariGame("Freeway", GameConfig(levels=1), np.random.SeedSequence(0))

@@ -49,6 +49,8 @@ class AtariGame:
     """One emulator, its generator and the painter of its screens."""
 
     def __init__(self, game: str, config: GameConfig, seed: np.random.SeedSequence) -> None:
+        if config.levels:
+            raise UsageError("env.levels is for gym: environments: leave it at 0 for Atari")
         ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.config = config
         self.generator = np.random.Generator(np.random.PCG64(seed))

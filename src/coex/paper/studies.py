@@ -1,4 +1,4 @@
-"""All of them, in the paper's order."""
+"""All of them, in the paper's order, and what it does not have."""
 
 import difflib
 
@@ -11,6 +11,7 @@ from coex.paper import (
     curves_a2c,
     curves_ppo,
     curves_psi,
+    minigrid,
     ram_bound,
     room_ari,
     table1,
@@ -24,7 +25,7 @@ _MODULES = (
     table1, table2, table_ppo, table_psi, curves_a2c, adm_distance, room_ari, curves_ppo, ram_bound,
     cluster_samples, adm_ablation, adm_ablation_agent, curves_psi,
 )  # fmt: skip
-STUDIES = {module.STUDY.name: module.STUDY for module in _MODULES}
+STUDIES = {study.name: study for study in (*(module.STUDY for module in _MODULES), minigrid.STUDY, minigrid.PPO_STUDY)}
 
 
 def find_study(name: str) -> Study:

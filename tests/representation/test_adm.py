@@ -92,6 +92,20 @@ class TestModel:
         assert (sparse == 0).any()
         assert (soft > 0).all()
 
+    @pytest.mark.parametrize("leak", [0.0, 0.1])
+    def test_attention_that_rests_on_one_cell_can_still_move(
+        self, leak: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scores = torch.zeros(1, 81).index_fill(1, torch.tensor([5]), 2.0).requires_grad_()
+        monkeypatch.setattr(adm, "_on_distinct_rows", lambda head, rows: scores.unsqueeze(-1))
+        attention = make_model(config=ADMConfig(leak=leak)).attend(torch.zeros(1, 81, 16))
+        assert torch.equal(attention, torch.zeros(1, 81).index_fill(1, torch.tensor([5]), 1.0))
+        towards = torch.zeros(1, 81).index_fill(1, torch.tensor([40]), 1.0)  # more attention there would be better
+        (attention * towards).sum().backward()
+        probabilities = scores.detach().softmax(-1)
+        expected = leak * probabilities * (towards - probabilities[0, 40])
+        torch.testing.assert_close(scores.grad, expected)
+
     def test_gradients_are_those_of_heads_run_on_every_cell(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def gradients() -> list[Tensor]:
             model = make_model().double()  # in single precision the sums' order would show
@@ -351,6 +365,7 @@ def test_location_is_column_then_row() -> None:
         ({"propensity_clip": -0.1}, "propensity_clip must be at least 0"),
         ({"pixel_std": 0.0}, "pixel_std must be positive"),
         ({"contrast": -1.0}, "contrast must be at least 0"),
+        ({"leak": -1.0}, "leak must be at least 0"),
         ({"initialisation": "zeros"}, "initialisation must be"),
     ],
 )

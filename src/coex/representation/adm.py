@@ -39,6 +39,7 @@ class ADMConfig:
     changed_cells: bool = True  # L_cell only where the picture changed; False: in all 81 cells, as in the paper
     contrast: float = 300.0  # Eq. 2's φ_t − φ_{t−1} becomes asinh(contrast · that); 0: the plain one, as in the paper
     initialisation: Literal["smooth", "orthogonal"] = "smooth"  # of the encoder
+    leak: float = 0.1  # of softmax's gradient into sparsemax's, which is 0 once attention rests on one cell; 0: none
     pixel_mean: float = 60.0
     pixel_std: float = 50.0
 
@@ -52,7 +53,7 @@ class ADMConfig:
         for name in ("minibatch", "epochs"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("entropy_weight", "propensity_clip", "contrast"):
+        for name in ("entropy_weight", "propensity_clip", "contrast", "leak"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
         for name in ("learning_rate", "pixel_std"):
@@ -60,7 +61,7 @@ class ADMConfig:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
 
 
-PLAIN = ADMConfig(propensity_clip=0.0, changed_cells=False, contrast=0.0)  # the paper's losses
+PLAIN = ADMConfig(propensity_clip=0.0, changed_cells=False, contrast=0.0, leak=0.0)  # the paper's losses
 
 
 class AttentiveDynamicsModel(nn.Module):
@@ -114,7 +115,13 @@ class AttentiveDynamicsModel(nn.Module):
     def attend(self, features: Tensor) -> Tensor:
         """α of Eq. 3: (…, 81, 16) → (…, 81), a distribution over the cells."""
         scores = _on_distinct_rows(self.attention_head, features).squeeze(-1)
-        return sparsemax(scores) if self.config.attention == "sparsemax" else scores.softmax(-1)
+        if self.config.attention == "softmax":
+            return scores.softmax(-1)
+        attention = sparsemax(scores)
+        if self.config.leak and attention.requires_grad:
+            soft = scores.softmax(-1)
+            attention = attention + self.config.leak * (soft - soft.detach())  # adds nothing but its gradient
+        return attention
 
     def cell_logits(self, previous: Tensor, current: Tensor) -> Tensor:
         """e of Eq. 2: the features of consecutive frames, (…, 81, 16) each → (…, 81, |A|)."""

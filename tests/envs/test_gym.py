@@ -174,8 +174,9 @@ def test_frame_skip_and_noops_are_refused() -> None:
         make("CoexPictures-v0", GameConfig())
 
 
-def first_pictures(levels: int, episodes: int = 12) -> set[bytes]:
-    game = make("MiniGrid-DoorKey-6x6-v0", GameConfig(frame_skip=1, max_noops=0, levels=levels))
+def first_pictures(levels: int, first_level: int = 0, episodes: int = 12) -> set[bytes]:
+    config = GameConfig(frame_skip=1, max_noops=0, levels=levels, first_level=first_level)
+    game = make("MiniGrid-DoorKey-6x6-v0", config)
     pictures = set()
     for _ in range(episodes):
         game.reset()
@@ -196,6 +197,7 @@ def test_levels_are_the_environments_first_seeds() -> None:
     assert len(first_pictures(levels=1)) == 1
     assert len(first_pictures(levels=2)) == 2
     assert len(first_pictures(levels=0)) > 2
+    assert first_pictures(levels=1) | first_pictures(levels=1, first_level=1) == first_pictures(levels=2)
 
 
 def test_levels_are_not_for_atari() -> None:

@@ -30,7 +30,8 @@ class GameConfig:
     sticky: float = 0.0  # chance that an emulator frame repeats the last action instead of taking the new one
     max_noops: int = 30  # an episode begins with 1 to this many frames without action; 0: none
     max_episode_frames: int = 108_000  # half an hour of play, then the episode is truncated
-    levels: int = 0  # of a Gymnasium environment: episodes are those of its seeds below this; 0: of any seed
+    levels: int = 0  # of a Gymnasium environment: episodes are those of so many of its seeds; 0: of any seed
+    first_level: int = 0  # the first of these seeds
 
     def __post_init__(self) -> None:
         if self.frame_skip < 1:
@@ -39,8 +40,11 @@ class GameConfig:
             raise UsageError(f"sticky must be at least 0 and below 1, not {self.sticky}")
         if self.max_noops < 0:
             raise UsageError(f"max_noops must not be negative, not {self.max_noops}")
-        if self.levels < 0:
-            raise UsageError(f"levels must not be negative, not {self.levels}")
+        for name in ("levels", "first_level"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} must not be negative, not {getattr(self, name)}")
+        if self.first_level and not self.levels:
+            raise UsageError("first_level is of no use without levels: set how many there are")
         if self.max_episode_frames < self.frame_skip:
             raise UsageError(f"max_episode_frames must be at least {self.frame_skip} (one step)")
 

@@ -45,7 +45,7 @@ class GymGame:
         self._last_action = 0
         self._episode_frames = 0
         # A seed an episode, from our own generator: a resumed run meets the same episodes.
-        seed = int(self.generator.integers(self.config.levels or 2**31 - 1))
+        seed = self.config.first_level + int(self.generator.integers(self.config.levels or 2**31 - 1))
         observation, _ = self._env.reset(seed=seed)
         self._picture = self._look(observation)
 

@@ -16,7 +16,7 @@ class MiniGridPicture:
 
     def __init__(self, env: Any) -> None:
         self._env = env
-        self._grid: Any = None  # the one below belongs to; every episode has its own
+        self._grid: Any = None  # that the rest was chosen for; every episode has its own
         self._left, self._top, self._width, self._height = 0, 0, 0, 0  # of the part that is drawn
         self._tiles: list[Any] = []  # what each tile of that part shows, row by row
         self._tile_size = 0
@@ -47,6 +47,8 @@ class MiniGridPicture:
         """Chooses the part of a new grid that is drawn; as long as it has the same shape, so has the picture."""
         self._grid = grid
         built = np.array([thing is not None for thing in grid.grid]).reshape(grid.height, grid.width)
+        if not built.any():
+            built[:] = True  # an empty grid is drawn whole
         rows, columns = np.flatnonzero(built.any(axis=1)), np.flatnonzero(built.any(axis=0))
         self._left, self._top = int(columns[0]), int(rows[0])
         shape = (int(rows[-1]) + 1 - self._top, int(columns[-1]) + 1 - self._left)

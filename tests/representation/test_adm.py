@@ -17,10 +17,9 @@ from coex.representation.adm import (
     adm_losses,
     changed_cells,
     forward_rollout,
-    locate,
     propensity_weights,
-    smooth_attention,
 )
+from coex.representation.location import locate, smooth_attention
 
 NO_FINALS = torch.zeros(0, 2, dtype=torch.long), torch.zeros(0, 160, 160, 3, dtype=torch.uint8)
 

@@ -16,10 +16,9 @@ from coex.representation.adm import (
     adm_losses,
     changed_cells,
     forward_rollout,
-    locate,
     propensity_weights,
-    smooth_attention,
 )
+from coex.representation.location import locate, smooth_attention
 from coex.rollout import Rollout
 
 _MAX_GRAD_NORM = 10.0  # far above what is seen: it only keeps a freak batch from undoing the model

@@ -32,6 +32,8 @@ def test_other_environments_have_weights_of_their_own() -> None:
         reward = make_config("gym:MiniGrid-DoorKey-6x6-v0", method).reward
         assert (reward.extrinsic_weight, reward.bonus_weight) == (10, 1)
     assert make_config("gym:MiniGrid-DoorKey-6x6-v0", "a2c").reward.extrinsic_weight == 10
+    ppo = make_config("gym:MiniGrid-DoorKey-6x6-v0", "ppo+coex").reward
+    assert (ppo.extrinsic_weight, ppo.bonus_weight) == (2, 0.1)
 
 
 def test_ppos_defaults_are_the_papers() -> None:

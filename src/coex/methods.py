@@ -68,6 +68,8 @@ ELSEWHERE = GameSettings(bonus_weight=1.0)
 LAPTOP_A2C = A2CConfig(learning_rate=1e-3, rmsprop_alpha=0.9, max_grad_norm=10.0)
 # 8 environments give an update every 1,024 steps, not every 16,384; the rate is OpenAI baselines' for such rollouts.
 LAPTOP_PPO = PPOConfig(learning_rate=2.5e-4, decay_learning_rate=True)
+# Elsewhere, the rate and range that MiniGrid's PPO is usually trained with (rl-starter-files).
+LAPTOP_PPO_ELSEWHERE = dataclasses.replace(LAPTOP_PPO, learning_rate=1e-3, clip_range=0.2)
 
 
 def make_config(game: str, method: str, settings: dict[str, Any] | None = None, preset: str | None = None) -> RunConfig:
@@ -111,15 +113,22 @@ def _a2c_defaults(game: str, method: str, bonus: BonusConfig | None, *, is_paper
 
 
 def _ppo_defaults(game: str, method: str, bonus: BonusConfig | None, *, is_paper: bool) -> RunConfig:
-    # The environment of random network distillation: sticky actions instead of no-ops, episodes of 4,500 steps at most.
-    atari = GameConfig(sticky=0.25, max_noops=0, max_episode_frames=18_000)
+    if is_atari(game):
+        # As in random network distillation: sticky actions instead of no-ops, episodes of 4,500 steps at most.
+        env = GameConfig(sticky=0.25, max_noops=0, max_episode_frames=18_000)
+        laptop, bonus_weight = LAPTOP_PPO, 1.0  # of all games (appendix B)
+    else:
+        env = GameConfig(frame_skip=1, max_noops=0)
+        # Rewards are normalised, so a weak bonus guides as well as a strong one until the first reward is met. Where a
+        # goal ends the episode, an agent with a strong one goes on collecting it instead.
+        laptop, bonus_weight = LAPTOP_PPO_ELSEWHERE, 0.1
     return RunConfig(
         game=game,
         method=method,
         num_envs=128 if is_paper else 8,
-        env=atari if is_atari(game) else GameConfig(frame_skip=1, max_noops=0),
-        learner=PPOConfig() if is_paper else LAPTOP_PPO,
-        reward=RewardConfig(extrinsic_weight=2.0, bonus_weight=1.0 if bonus else 0.0),  # of all games (appendix B)
+        env=env,
+        learner=PPOConfig() if is_paper else laptop,
+        reward=RewardConfig(extrinsic_weight=2.0, bonus_weight=bonus_weight if bonus else 0.0),
         bonus=bonus,
     )
 

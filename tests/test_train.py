@@ -58,7 +58,7 @@ def test_points_hold_what_the_documentation_promises(method: str, tmp_path: Path
         "grad_norm",
         "learning_rate",
         "explained_variance",
-    } | ({"clip_fraction", "approx_kl", "return_std"} if method == "ppo" else set())
+    } | ({"clip_fraction", "approx_kl", "return_std", "gradient_steps"} if method == "ppo" else set())
     assert promised <= point.keys()
     assert (point["step"], point["frame"]) == (400, 1_600)
 

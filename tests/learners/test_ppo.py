@@ -118,6 +118,16 @@ def test_rewards_come_in_units_of_their_returns_deviation(make_rollout) -> None:
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-6)
 
 
+def test_a_policy_that_has_moved_far_ends_the_rollouts_passes(make_rollout) -> None:  # type: ignore[no-untyped-def]
+    """At the first minibatch the policy is the one that acted; the second finds it moved, by however little."""
+    for max_kl, steps in ((0.0, 8), (1e-12, 2), (1e6, 8)):
+        config = dataclasses.replace(LIKE_A2C, num_epochs=2, num_minibatches=4, max_kl=max_kl, learning_rate=1e-3)
+        learner = PPO(make_network(), config, 100, seed=0)
+        rollout = observe(learner.network, make_rollout(steps=6, envs=4))
+        metrics = learner.update(rollout, make_rewards(rollout.rewards, None, RewardConfig()), steps_done=0)
+        assert metrics["gradient_steps"] == steps
+
+
 def test_every_minibatch_is_seen_once_an_epoch(make_rollout, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     seen: list[list[float]] = []
 
@@ -172,7 +182,7 @@ def test_the_bonus_own_value_by_hand(make_rollout) -> None:  # type: ignore[no-u
 
 
 @pytest.mark.parametrize(
-    "setting", [{"num_epochs": 0}, {"num_minibatches": 0}, {"gae_lambda": 1.5}, {"clip_range": 0.0}]
+    "setting", [{"num_epochs": 0}, {"num_minibatches": 0}, {"gae_lambda": 1.5}, {"clip_range": 0.0}, {"max_kl": -1.0}]
 )
 def test_impossible_settings_are_refused(setting: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=f"{next(iter(setting))}"):

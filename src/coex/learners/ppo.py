@@ -35,6 +35,9 @@ class PPOConfig:
     decay_learning_rate: bool = False  # linearly to 0 over the run's `schedule_steps`
     adam_epsilon: float = 1e-5
     clip_range: float = 0.1
+    max_kl: float = (
+        0.0  # a rollout is done with once a minibatch finds the policy this far from where it began; 0: never
+    )
     entropy_weight: float = 0.01
     value_weight: float = 1.0
     max_grad_norm: float = 0.5
@@ -48,7 +51,7 @@ class PPOConfig:
             self,
             counts="num_steps num_epochs num_minibatches",
             positive="learning_rate adam_epsilon clip_range max_grad_norm",
-            weights="entropy_weight value_weight",
+            weights="entropy_weight value_weight max_kl",
             shares="gamma gae_lambda bonus_gamma",
         )
 
@@ -88,11 +91,11 @@ class PPO:
         rate = self._descent.set_rate(steps_done)
         steps: list[Parts] = []
         norms: list[float] = []
-        for _ in range(self.config.num_epochs):
-            order = torch.randperm(rollout.num_transitions, generator=self._generator)
-            for index in order.tensor_split(self.config.num_minibatches):
-                norms.append(self._descent.step(self._losses(batch, index, steps)))
-        metrics = mean_parts(steps) | {"grad_norm": sum(norms) / len(norms)}
+        for index in self._minibatches(rollout.num_transitions):
+            norms.append(self._descent.step(self._losses(batch, index, steps)))
+            if 0 < self.config.max_kl < steps[-1]["approx_kl"]:
+                break
+        metrics = mean_parts(steps) | {"grad_norm": sum(norms) / len(norms), "gradient_steps": float(len(norms))}
         metrics |= {"learning_rate": rate, "return_std": self._scale.std}
         names = ("explained_variance", "bonus_explained_variance")[: returns.shape[-1]]
         return metrics | {name: explained_variance(returns[..., v], values[..., v]) for v, name in enumerate(names)}
@@ -107,6 +110,12 @@ class PPO:
         self._descent.load_state_dict(state)
         self._scale.load_state_dict(state["scale"])
         self._generator.set_state(state["generator"])
+
+    def _minibatches(self, num_transitions: int) -> Iterator[Tensor]:
+        """The transitions that each step learns from, in a new order every pass."""
+        for _ in range(self.config.num_epochs):
+            order = torch.randperm(num_transitions, generator=self._generator)
+            yield from order.tensor_split(self.config.num_minibatches)
 
     def _losses(self, batch: Batch, index: Tensor, steps: list[Parts]) -> Iterator[Tensor]:
         """The loss of the minibatch `index`, in terms of few enough transitions to keep near the processor."""

@@ -35,9 +35,7 @@ class PPOConfig:
     decay_learning_rate: bool = False  # linearly to 0 over the run's `schedule_steps`
     adam_epsilon: float = 1e-5
     clip_range: float = 0.1
-    max_kl: float = (
-        0.0  # a rollout is done with once a minibatch finds the policy this far from where it began; 0: never
-    )
+    max_kl: float = 0.0  # ends a rollout's passes once a minibatch finds the policy further from its start; 0: never
     entropy_weight: float = 0.01
     value_weight: float = 1.0
     max_grad_norm: float = 0.5

@@ -68,9 +68,9 @@ ELSEWHERE = GameSettings(bonus_weight=1.0)
 LAPTOP_A2C = A2CConfig(learning_rate=1e-3, rmsprop_alpha=0.9, max_grad_norm=10.0)
 # 8 environments give an update every 1,024 steps, not every 16,384; the rate is OpenAI baselines' for such rollouts.
 LAPTOP_PPO = PPOConfig(learning_rate=2.5e-4, decay_learning_rate=True)
-# Elsewhere, the rate and range that MiniGrid's PPO is usually trained with (rl-starter-files). Once a task is mastered
-# its advantages are noise, which normalising makes large: without a bound on a rollout's change, one of two seeds
-# forgot four rooms that it had left in every episode.
+# Elsewhere, a rate and a range like those that rl-starter-files trains MiniGrid's PPO with (7e-4, 0.2). Once a task is
+# mastered its advantages are noise, which normalising makes large: without a bound on a rollout's change, one of two
+# seeds forgot four rooms that it had left in every episode.
 LAPTOP_PPO_ELSEWHERE = dataclasses.replace(LAPTOP_PPO, learning_rate=1e-3, clip_range=0.2, max_kl=0.03)
 
 

@@ -24,14 +24,15 @@ def test_defaults_are_the_papers() -> None:
     )
     assert config.reward.extrinsic_weight == 10  # β₁ of plain A2C on this game
     assert (config.env.frame_skip, config.env.sticky, config.env.max_noops) == (4, 0.0, 30)
+    assert (config.learner.centre_observations, config.env.stagger) == (False, 0)
     assert make_config("hero", "a2c").reward.extrinsic_weight == 1
 
 
 def test_other_environments_have_weights_of_their_own() -> None:
     for method in ("a2c+coex", "a2c+simhash"):
         reward = make_config("gym:MiniGrid-DoorKey-6x6-v0", method).reward
-        assert (reward.extrinsic_weight, reward.bonus_weight) == (10, 1)
-    assert make_config("gym:MiniGrid-DoorKey-6x6-v0", "a2c").reward.extrinsic_weight == 10
+        assert (reward.extrinsic_weight, reward.bonus_weight) == (50, 5)
+    assert make_config("gym:MiniGrid-DoorKey-6x6-v0", "a2c").reward.extrinsic_weight == 50
     ppo = make_config("gym:MiniGrid-DoorKey-6x6-v0", "ppo+coex").reward
     assert (ppo.extrinsic_weight, ppo.bonus_weight) == (2, 0.1)
 

@@ -140,6 +140,7 @@ class Agent:
         novelty = self.bonus.reward(rollout) if self.bonus else None  # (T, N)
         rewards = make_rewards(rollout.rewards, novelty, self._reward)
         metrics = self._learner.update(rollout, rewards, steps_before)
+        self._learner.network.take_in(rollout.views["policy"][:-1])
         return rollout, metrics | (self.bonus.update(rollout) if self.bonus else {})
 
     def state_dict(self) -> dict[str, Any]:

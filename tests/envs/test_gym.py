@@ -200,6 +200,36 @@ def test_levels_are_the_environments_first_seeds() -> None:
     assert first_pictures(levels=1) | first_pictures(levels=1, first_level=1) == first_pictures(levels=2)
 
 
-def test_levels_are_not_for_atari() -> None:
-    with pytest.raises(UsageError, match=r"env\.levels is for gym: environments"):
-        AtariGame("Freeway", GameConfig(levels=1), np.random.SeedSequence(0))
+@pytest.mark.parametrize("setting", ["levels", "stagger"])
+def test_some_settings_are_not_for_atari(setting: str) -> None:
+    with pytest.raises(UsageError, match=rf"env\.{setting} is for gym: environments"):
+        AtariGame("Freeway", GameConfig(**{setting: 1}), np.random.SeedSequence(0))
+
+
+def episode_lengths(game: GymGame, episodes: int) -> list[int]:
+    lengths = []
+    for _ in range(episodes):
+        game.reset()
+        lengths.append(next(step for step in range(1, 100) if game.step(0)[2]))
+    return lengths
+
+
+def test_staggered_environments_do_not_end_their_episodes_at_once() -> None:
+    config = GameConfig(frame_skip=1, max_noops=0, stagger=6)
+    lengths = [
+        episode_lengths(GymGame("CoexPictures-v0", config, seed), 3) for seed in np.random.SeedSequence(0).spawn(60)
+    ]
+    assert {first for first, *_ in lengths} == {1, 2, 3, 4, 5, 6}
+    assert all(rest == [9, 9] for _, *rest in lengths)
+    assert episode_lengths(
+        GymGame("CoexPictures-v0", config.with_whole_episodes(), seed=np.random.SeedSequence(0)), 1
+    ) == [9]
+
+
+def test_restored_environments_are_staggered_again() -> None:
+    config = GameConfig(frame_skip=1, max_noops=0, stagger=6)
+    games = [GymGame("CoexPictures-v0", config, seed) for seed in np.random.SeedSequence(0).spawn(20)]
+    for game in games:
+        episode_lengths(game, 2)
+        game.load_state_dict(game.state_dict())
+    assert len({episode_lengths(game, 1)[0] for game in games}) > 3

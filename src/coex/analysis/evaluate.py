@@ -69,7 +69,7 @@ def evaluate(saved: Saved, settings: EvalConfig, device: torch.device) -> dict[s
     has_location = isinstance(config.bonus, CoexConfig) and config.bonus.needs_adm and config.game in ram.RAM_GAMES
     with VectorEnv(
         config.game,
-        config.env,
+        config.env.with_whole_episodes(),
         num_envs=len(quotas),
         num_workers=settings.num_workers,
         views=["policy", *(["adm", "ram"] if has_location else [])],

@@ -1,6 +1,6 @@
 """One Atari game: frame skip, no-ops, sticky actions and a state that can be saved and restored exactly."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ale_py
@@ -32,6 +32,7 @@ class GameConfig:
     max_episode_frames: int = 108_000  # half an hour of play, then the episode is truncated
     levels: int = 0  # of a Gymnasium environment: episodes are those of so many of its seeds; 0: of any seed
     first_level: int = 0  # the first of these seeds
+    stagger: int = 0  # of a Gymnasium environment: its first episode is cut off after 1 to this many frames; 0: not
 
     def __post_init__(self) -> None:
         if self.frame_skip < 1:
@@ -40,7 +41,7 @@ class GameConfig:
             raise UsageError(f"sticky must be at least 0 and below 1, not {self.sticky}")
         if self.max_noops < 0:
             raise UsageError(f"max_noops must not be negative, not {self.max_noops}")
-        for name in ("levels", "first_level"):
+        for name in ("levels", "first_level", "stagger"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{name} must not be negative, not {getattr(self, name)}")
         if self.first_level and not self.levels:
@@ -48,13 +49,18 @@ class GameConfig:
         if self.max_episode_frames < self.frame_skip:
             raise UsageError(f"max_episode_frames must be at least {self.frame_skip} (one step)")
 
+    def with_whole_episodes(self) -> "GameConfig":
+        """For who measures an agent: none is cut off to stagger the environments."""
+        return replace(self, stagger=0)
+
 
 class AtariGame:
     """One emulator, its generator and the painter of its screens."""
 
     def __init__(self, game: str, config: GameConfig, seed: np.random.SeedSequence) -> None:
-        if config.levels:
-            raise UsageError("env.levels is for gym: environments: leave it at 0 for Atari")
+        for name in ("levels", "stagger"):
+            if getattr(config, name):
+                raise UsageError(f"env.{name} is for gym: environments: leave it at 0 for Atari")
         ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.config = config
         self.generator = np.random.Generator(np.random.PCG64(seed))

@@ -39,6 +39,7 @@ class GymGame:
         self.action_names = _action_names(self._env, int(actions.n))
         self._last_action = 0
         self._episode_frames = 0
+        self._max_frames = self._staggered()
         self._picture: Frame = np.zeros((1, 1, 3), np.uint8)
 
     def reset(self) -> None:
@@ -56,7 +57,9 @@ class GymGame:
         observation, reward, terminated, truncated, _ = self._env.step(self._first_action + self._last_action)
         self._picture = self._look(observation)
         self._episode_frames += 1
-        cut_off = truncated or self._episode_frames >= self.config.max_episode_frames
+        cut_off = truncated or self._episode_frames >= self._max_frames
+        if terminated or cut_off:
+            self._max_frames = self.config.max_episode_frames
         return float(reward), bool(terminated), bool(cut_off and not terminated)
 
     def paint(self, out: Views, fresh: bool) -> None:
@@ -72,11 +75,21 @@ class GymGame:
     def load_state_dict(self, state: dict[str, Any]) -> bool:
         """Gymnasium has no way to save an environment: its episode begins again (False says so)."""
         self.generator.bit_generator.state = state["generator"]
+        self._max_frames = self._staggered()
         self.reset()
         return False
 
     def close(self) -> None:
         self._env.close()
+
+    def _staggered(self) -> int:
+        """Where the first episode is cut off.
+
+        Episodes of one length would end in all environments at once, and a short rollout would show nothing but their
+        beginnings, or nothing but their ends.
+        """
+        longest = self.config.max_episode_frames
+        return min(longest, int(self.generator.integers(self.config.stagger)) + 1) if self.config.stagger else longest
 
 
 def _make(env_id: str) -> tuple[gymnasium.Env[Any, Any], Callable[[Any], Frame]]:

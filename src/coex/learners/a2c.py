@@ -28,6 +28,7 @@ class A2CConfig:
     entropy_weight: float = 0.01
     value_weight: float = 0.5
     max_grad_norm: float = 0.5
+    centre_observations: bool = False  # the network sees what differs from the mean picture so far
 
     def __post_init__(self) -> None:
         check_settings(

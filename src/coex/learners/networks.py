@@ -4,20 +4,29 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from coex.envs.views import STACK
+from coex.envs.views import STACK, VIEW_SHAPES
 
 # Gains of OpenAI baselines: a nearly uniform first policy, values of unit scale.
 _HIDDEN_GAIN, _POLICY_GAIN, _VALUE_GAIN = 2**0.5, 0.01, 1.0
+_CENTRED_GAIN = 3.0  # what is left of a picture without the mean one is faint
 
 
 class ActorCritic(nn.Module):
     """A shared trunk over four grey frames, with a head for the policy's logits and one for the values.
 
     The first value is that of the rewards that an episode's end cuts off; a second one may be of the bonus alone.
+    A centred network sees what differs from the mean of all pictures so far, which it is told with `take_in`.
     """
 
-    def __init__(self, num_actions: int, num_values: int = 1) -> None:
+    mean: Tensor  # (84, 84) of a centred network
+    frames_seen: Tensor  # ()
+
+    def __init__(self, num_actions: int, num_values: int = 1, *, centred: bool = False) -> None:
         super().__init__()
+        self._centred = centred
+        if centred:
+            self.register_buffer("mean", torch.zeros(VIEW_SHAPES["policy"][:2]))
+            self.register_buffer("frames_seen", torch.zeros((), dtype=torch.float64))
         self.trunk = nn.Sequential(
             nn.Conv2d(STACK, 32, 8, stride=4),  # (B, 32, 20, 20)
             nn.ReLU(inplace=True),
@@ -48,10 +57,24 @@ class ActorCritic(nn.Module):
         first = self.trunk[0]
         assert isinstance(first, nn.Conv2d)
         pixels = observations.permute(0, 3, 1, 2).float()  # (B, 4, 84, 84)
+        if self._centred:
+            pixels = (pixels - self.mean) * _CENTRED_GAIN
         # Shrinking the first layer's weights is shrinking the pixels to [0, 1], without a pass over them.
         hidden = F.conv2d(pixels, first.weight / 255, first.bias, stride=4)
         features = self.trunk[1:](hidden)  # (B, 512)
         return self.policy(features), self.value(features)
+
+    @torch.no_grad()
+    def take_in(self, observations: Tensor) -> None:
+        """Puts (T, N, 84, 84, 4) uint8 into a centred network's mean picture.
+
+        Once they are learned from, not before: the policy that learns from them is to be the one that acted.
+        """
+        if not self._centred:
+            return
+        frames = observations[..., -1].flatten(0, 1)  # (T·N, 84, 84) the newest of each stack
+        self.frames_seen += len(frames)
+        self.mean.lerp_(frames.float().mean(dim=0).to(self.mean.device), len(frames) / self.frames_seen.item())
 
 
 def _initialise(layer: nn.Conv2d | nn.Linear, gain: float) -> None:

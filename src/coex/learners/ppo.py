@@ -41,6 +41,7 @@ class PPOConfig:
     max_grad_norm: float = 0.5
     normalise_rewards: bool = True
     normalise_advantages: bool = True
+    centre_observations: bool = False  # the network sees what differs from the mean picture so far
     two_value_heads: bool = False  # the bonus gets a value of its own, which episodes' ends do not cut off
     bonus_gamma: float = 0.99  # of that value
 

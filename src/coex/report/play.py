@@ -49,7 +49,7 @@ def play(saved: Saved, seed: int) -> Iterator[Moment]:
     # Another sequence than the training's or `coex eval`'s.
     game_seed, acting_seed = np.random.SeedSequence([seed, saved.manifest.step, 1]).spawn(2)
     generator = torch.Generator().manual_seed(int(acting_seed.generate_state(1)[0]))
-    with closing(make_game(config.game, config.env, game_seed)) as game:
+    with closing(make_game(config.game, config.env.with_whole_episodes(), game_seed)) as game:
         policy, eyes = _load(config, saved, len(game.action_names))
         wanted = {"policy", *bonus_views(config), *(["ram"] if config.game in ram.RAM_GAMES else [])}
         views = {name: np.zeros(VIEW_SHAPES[name], np.uint8) for name in sorted(wanted)}

@@ -1,7 +1,8 @@
 """Not in the paper: tasks of hard exploration that are learned in minutes, with and without bonuses.
 
 Four rooms in a row with closed doors between them, and the goal in the last: random play met it in none of 1,000
-episodes. Every episode has the same layout, as in an Atari game.
+episodes. Every episode has the same layout, as in an Atari game. The score is below 1 until the last step, so R says
+nothing here.
 """
 
 from dataclasses import replace
@@ -11,6 +12,9 @@ from coex.paper.study import Row, Study
 
 FOUR_ROOMS = "gym:MiniGrid-MultiRoom-N4-S5-v1"
 LAYOUT = {"env.levels": "1", "env.first_level": "5"}
+# All four rooms are in one picture, in which an open door changes less than the player's place: with the default of 0.7
+# there is one cluster, with 0.2 there are about as many as places.
+FINE_ROOMS = {"bonus.clusters.threshold": "0.2"}
 
 STUDY = Study(
     "minigrid",
@@ -20,9 +24,8 @@ STUDY = Study(
         Row("A2C", "a2c", LAYOUT),
         Row("A2C+Pixel-SimHash", "a2c+simhash", LAYOUT),
         Row("A2C+CoEX (x, y)", "a2c+coex", LAYOUT | {"bonus.state": "xy"}),
-        Row("A2C+CoEX (c)", "a2c+coex", LAYOUT | {"bonus.state": "c"}),
-        Row("A2C+CoEX (x, y, c)", "a2c+coex", LAYOUT | {"bonus.state": "xyc"}),
-        Row("A2C+CoEX (x, y, c, R)", "a2c+coex", LAYOUT),
+        Row("A2C+CoEX (c)", "a2c+coex", LAYOUT | FINE_ROOMS | {"bonus.state": "c"}),
+        Row("A2C+CoEX (x, y, c)", "a2c+coex", LAYOUT | FINE_ROOMS | {"bonus.state": "xyc"}),
     ),
     RENDER,
     steps=200_000,

@@ -101,10 +101,14 @@ def test_checkpoints_do_not_change_a_run(tmp_path: Path) -> None:
 
 
 def test_a_run_can_be_extended(tmp_path: Path) -> None:
-    train(configure(total_steps=180, schedule_steps=300), tmp_path / "extended")  # an end between two log points
+    centred = {"centre_observations": True}  # the mean picture goes on too
+    first = configure(total_steps=180, schedule_steps=300, learner=centred)  # an end between two log points
+    train(first, tmp_path / "extended")
     assert main(["resume", str(tmp_path / "extended"), "--steps", "3e2", "--quiet"]) == 0
-    train(configure(total_steps=300), tmp_path / "whole")
+    train(configure(total_steps=300, learner=centred), tmp_path / "whole")
     assert differences(tmp_path / "whole", tmp_path / "extended") == []
+    learner = CheckpointStore(tmp_path / "extended").read(300).state["agent"]["learner"]
+    assert learner["network"]["frames_seen"] == 300
     assert json.loads((tmp_path / "extended" / "config.json").read_text())["total_steps"] == 300
 
 

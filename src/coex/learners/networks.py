@@ -8,7 +8,7 @@ from coex.envs.views import STACK, VIEW_SHAPES
 
 # Gains of OpenAI baselines: a nearly uniform first policy, values of unit scale.
 _HIDDEN_GAIN, _POLICY_GAIN, _VALUE_GAIN = 2**0.5, 0.01, 1.0
-_CENTRED_GAIN = 3.0  # what is left of a picture without the mean one is faint
+_WHITE, _CENTRED_WHITE = 255, 85  # the shade that is 1; what is left of a picture without the mean one is faint
 
 
 class ActorCritic(nn.Module):
@@ -57,10 +57,12 @@ class ActorCritic(nn.Module):
         first = self.trunk[0]
         assert isinstance(first, nn.Conv2d)
         pixels = observations.permute(0, 3, 1, 2).float()  # (B, 4, 84, 84)
+        # Shrinking the first layer's weights is shrinking the pixels to [0, 1], without a pass over them. Taking the
+        # mean picture from what the layer makes of them is as good as taking it from them.
+        weight = first.weight / (_CENTRED_WHITE if self._centred else _WHITE)
+        hidden = F.conv2d(pixels, weight, first.bias, stride=4)
         if self._centred:
-            pixels = (pixels - self.mean) * _CENTRED_GAIN
-        # Shrinking the first layer's weights is shrinking the pixels to [0, 1], without a pass over them.
-        hidden = F.conv2d(pixels, first.weight / 255, first.bias, stride=4)
+            hidden = hidden - F.conv2d(self.mean.expand(1, STACK, -1, -1), weight, stride=4)
         features = self.trunk[1:](hidden)  # (B, 512)
         return self.policy(features), self.value(features)
 

@@ -1,6 +1,7 @@
 """Figure 3 (fig:dynamics): how far the located cell is from the player while A2C+CoEX learns.
 
-The paper gives no numbers, but says: 1 or 2 cells on average, and more for a while in a new room.
+The paper gives no numbers, but says: 1 or 2 cells on average, and more for a while in a new room. Beside our losses
+stand the paper's own (`coex.representation.adm.PLAIN`).
 """
 
 from functools import partial
@@ -8,10 +9,17 @@ from functools import partial
 from coex.paper.figures import draw_curves
 from coex.paper.study import Row, Study
 
+PLAIN_LOSSES = {
+    "bonus.adm.changed_cells": "false",
+    "bonus.adm.contrast": "0.0",
+    "bonus.adm.leak": "0.0",
+    "bonus.adm.propensity_clip": "0.0",
+}
+
 STUDY = Study(
     "adm-distance",
     "Figure 3: distance of the ADM's location during training (the paper: typically 1 or 2 cells)",
     ("MontezumaRevenge", "Seaquest", "Hero", "Venture"),
-    (Row("A2C+CoEX", "a2c+coex"),),
+    (Row("A2C+CoEX", "a2c+coex"), Row("A2C+CoEX, the paper's losses", "a2c+coex", PLAIN_LOSSES)),
     partial(draw_curves, metric="adm/distance", ylabel="distance, cells of the 9×9 grid"),
 )

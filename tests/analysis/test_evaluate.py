@@ -110,3 +110,13 @@ def test_agents_of_ppo_are_played(two_value_heads: bool, tmp_path: Path) -> None
     train(make_config("montezuma", "ppo+coex", settings), tmp_path / "run")
     assert main(["eval", str(tmp_path / "run"), "--episodes", "2", "--workers", "1"]) == 0
     assert json.loads((tmp_path / "run" / "eval-64.json").read_text())["episodes"] == 2
+
+
+def test_no_episode_is_cut_off_to_stagger_the_environments(tmp_path: Path) -> None:
+    """An untrained agent is in the first of four rooms until MiniGrid ends the episode, after 80 steps."""
+    config = make_config("gym:MiniGrid-MultiRoom-N4-S5-v1", "a2c", {"total_steps": 80, "num_envs": 16})
+    assert config.env.stagger
+    train(config, tmp_path / "run")
+    assert main(["eval", str(tmp_path / "run"), "--episodes", "6", "--envs", "6"]) == 0
+    result = json.loads((tmp_path / "run" / "eval-80.json").read_text())
+    assert (result["length_min"], result["truncated"]) == (80, 6)

@@ -65,3 +65,23 @@ def test_it_takes_a_step_for_each_block_of_each_epoch(make_rollout):
     locator.fit(rollout)
     steps = locator.state_dict()["optimizer"]["state"][0]["step"]
     assert steps == 3 * len(list(cut(rollout, 6))) == 3 * 3
+
+
+def test_it_learns_nothing_from_actions_that_were_in_no_doubt(make_rollout):
+    locator, rollout = make_locator(minibatch=6), make_rollout(steps=4, envs=3)
+    before = [parameter.clone() for parameter in locator.model.parameters()]
+    rollout.log_probs = torch.full((4, 3), -0.001)
+    locator.locate(rollout)
+    assert locator.fit(rollout)["adm/learns"] == 0
+    assert all(map(torch.equal, before, locator.model.parameters()))
+    rollout.log_probs[:, 1] = -1.0  # one of three blocks
+    locator.locate(rollout)
+    assert locator.fit(rollout)["adm/learns"] == pytest.approx(1 / 3)
+    assert locator.state_dict()["optimizer"]["state"][0]["step"] == 1
+
+
+def test_the_paper_learns_from_all_actions(make_rollout):
+    locator, rollout = make_locator(min_doubt=0.0), make_rollout()
+    rollout.log_probs = torch.zeros_like(rollout.log_probs)
+    locator.locate(rollout)
+    assert locator.fit(rollout)["adm/learns"] == 1

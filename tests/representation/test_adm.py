@@ -16,6 +16,7 @@ from coex.representation.adm import (
     action_logits,
     adm_losses,
     changed_cells,
+    doubt,
     forward_rollout,
     propensity_weights,
 )
@@ -267,6 +268,22 @@ class TestPropensityWeights:
         assert propensity_weights(torch.randn(5, 2), 18, 0.0).equal(torch.ones(5, 2))
 
 
+class TestDoubt:
+    def test_known_answers(self) -> None:
+        assert doubt(torch.full((5, 2), -math.log(18)), 18) == pytest.approx(1.0)
+        assert doubt(torch.zeros(5, 2), 18) == 0.0
+        assert doubt(torch.tensor([0.5, 0.25]).log(), 4) == pytest.approx(0.75)  # 1 and 2 bits of 2
+
+    def test_it_estimates_the_entropy_of_the_policy(self) -> None:
+        policy = torch.tensor([0.9, 0.08, 0.02])
+        actions = torch.multinomial(policy, 100_000, replacement=True, generator=torch.Generator().manual_seed(0))
+        entropy = torch.distributions.Categorical(policy).entropy().item()
+        assert doubt(policy.log()[actions], 3) == pytest.approx(entropy / math.log(3), rel=0.02)
+
+    def test_a_single_action_leaves_none(self) -> None:
+        assert doubt(torch.zeros(5, 2), 1) == 0.0
+
+
 class TestRollout:
     def test_pairs_are_consecutive_frames_or_end_in_the_final_frame(self) -> None:
         model, frames, final = make_model(), random_frames(4, 2), random_frames(1, seed=9)
@@ -362,6 +379,7 @@ def test_location_is_column_then_row() -> None:
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"learning_rate": math.nan}, "learning_rate must be positive"),
         ({"propensity_clip": -0.1}, "propensity_clip must be at least 0"),
+        ({"min_doubt": -0.1}, "min_doubt must be at least 0"),
         ({"pixel_std": 0.0}, "pixel_std must be positive"),
         ({"contrast": -1.0}, "contrast must be at least 0"),
         ({"leak": -1.0}, "leak must be at least 0"),

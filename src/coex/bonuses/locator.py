@@ -15,6 +15,7 @@ from coex.representation.adm import (
     action_logits,
     adm_losses,
     changed_cells,
+    doubt,
     forward_rollout,
     propensity_weights,
 )
@@ -111,13 +112,15 @@ class ADMLocator:
         self._carried = None if attention is None else attention.to(self._device)
 
     def _step(self, features: RolloutPass, block: Block) -> dict[str, float]:
-        """One gradient step on a block."""
+        """One gradient step on a block, if there is something to learn from it."""
         config, actions = self.model.config, block.actions.to(self._device)
         weights = propensity_weights(block.log_probs.to(self._device), self.model.num_actions, config.propensity_clip)
         logits = self.model.cell_logits(features.previous, features.current)  # (t, n, 81, A)
         cells = changed_cells(features.previous, features.current) if config.changed_cells else None  # (t, n, 81)
         losses = adm_losses(logits, features.attention, actions, config, weights, cells=cells)
-        guarded_step(self._optimizer, losses.total, self._parameters, _MAX_GRAD_NORM)
+        learns = doubt(block.log_probs, self.model.num_actions) >= config.min_doubt
+        if learns:
+            guarded_step(self._optimizer, losses.total, self._parameters, _MAX_GRAD_NORM)
         guesses = action_logits(features.attention.detach(), logits.detach()).argmax(-1)
         return {
             "adm/accuracy": (guesses == actions).float().mean().item(),
@@ -125,6 +128,7 @@ class ADMLocator:
             "adm/loss_action": losses.action.mean().item(),
             "adm/loss_cell": losses.cell.mean().item(),
             "adm/entropy": -losses.entropy.mean().item(),
+            "adm/learns": float(learns),
         }
 
     def _forward(self, block: Block) -> RolloutPass:

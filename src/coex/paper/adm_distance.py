@@ -13,6 +13,7 @@ PLAIN_LOSSES = {
     "bonus.adm.changed_cells": "false",
     "bonus.adm.contrast": "0.0",
     "bonus.adm.leak": "0.0",
+    "bonus.adm.min_doubt": "0.0",
     "bonus.adm.propensity_clip": "0.0",
 }
 

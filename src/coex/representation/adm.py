@@ -6,7 +6,7 @@ and no others. Shapes: … is any leading dimensions, such as (B,) or (T, N); th
 """
 
 from dataclasses import dataclass
-from math import sqrt
+from math import log, sqrt
 from typing import Literal, NamedTuple
 
 import torch
@@ -36,6 +36,7 @@ class ADMConfig:
     minibatch: int = 128  # transitions a gradient step, at most; a rollout that is no larger is one
     epochs: int = 1  # passes over a rollout
     propensity_clip: float = 5.0  # of `propensity_weights`; 0: every transition counts alike, as in the paper
+    min_doubt: float = 0.2  # of `doubt`: with less, no gradient step; 0: always one, as in the paper
     changed_cells: bool = True  # L_cell only where the picture changed; False: in all 81 cells, as in the paper
     contrast: float = 300.0  # Eq. 2's φ_t − φ_{t−1} becomes asinh(contrast · that); 0: the plain one, as in the paper
     initialisation: Literal["smooth", "orthogonal"] = "smooth"  # of the encoder
@@ -53,7 +54,7 @@ class ADMConfig:
         for name in ("minibatch", "epochs"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("entropy_weight", "propensity_clip", "contrast", "leak"):
+        for name in ("entropy_weight", "propensity_clip", "min_doubt", "contrast", "leak"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
         for name in ("learning_rate", "pixel_std"):
@@ -61,7 +62,8 @@ class ADMConfig:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
 
 
-PLAIN = ADMConfig(propensity_clip=0.0, changed_cells=False, contrast=0.0, leak=0.0)  # the paper's losses
+# The paper's losses.
+PLAIN = ADMConfig(propensity_clip=0.0, min_doubt=0.0, changed_cells=False, contrast=0.0, leak=0.0)
 
 
 class AttentiveDynamicsModel(nn.Module):
@@ -243,6 +245,15 @@ def propensity_weights(log_probs: Tensor, num_actions: int, clip: float) -> Tens
         return torch.ones_like(log_probs)
     weights = (-log_probs).exp().div(num_actions).clamp(max=clip)
     return weights / weights.mean()
+
+
+def doubt(log_probs: Tensor, num_actions: int) -> float:
+    """From (…) log π(a|s) of the actions taken: about 1 for a uniform policy, 0 for one that is sure of them.
+
+    It estimates the policy's entropy, of which log |A| is the most. Actions without doubt are guessed without looking:
+    all that a model could learn from them is not to look.
+    """
+    return -log_probs.mean().item() / log(max(num_actions, 2))
 
 
 def changed_cells(previous: Tensor, current: Tensor) -> Tensor:

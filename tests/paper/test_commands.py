@@ -112,12 +112,18 @@ def test_runs_made_elsewhere_are_added_once_and_never_shortened(capsys: pytest.C
     settings = {"total_steps": 240, "num_envs": 16, "num_workers": 1}
     train(make_config("freeway", "a2c", settings), Path("mine"))
     assert main(["paper", "--add", "mine"]) == 0
-    kept = Path(capsys.readouterr().out.strip())
-    assert kept == Path("results/paper/curves/Freeway/a2c/240/s0.csv")
+    out, err = capsys.readouterr()
+    kept = Path(out.strip())
+    assert (kept, err) == (Path("results/paper/curves/Freeway/a2c/240/s0.csv"), "")
     assert json.loads(kept.with_suffix(".json").read_text())["method"] == "a2c"
     kept.write_text("step\n240\n999\n")
     assert main(["paper", "--add", "mine"]) == 0
     assert read_curve(kept).reached == 999
+    config = json.loads(Path("mine/config.json").read_text())
+    del config["learner"]["gamma"]  # as if the setting had come later
+    Path("mine/config.json").write_text(json.dumps(config))
+    assert main(["paper", "--add", "mine"]) == 0
+    assert "mine is older than learner.gamma: its curve counts as one with today's" in capsys.readouterr().err
 
 
 @pytest.mark.slow

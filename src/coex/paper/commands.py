@@ -49,13 +49,16 @@ def add_commands(commands: Any) -> None:
 
 
 def _paper(options: argparse.Namespace) -> int:
-    from coex.paper.results import collect, extract
+    from coex.paper.results import collect, extract, lacking_settings
     from coex.paper.runs import run_missing
     from coex.paper.studies import find_study
 
     study = find_study(options.name) if options.name else None  # a mistake in the name comes before any work
     for run in options.add:
         print(extract(run, options.out))
+        if lacking := lacking_settings(run):
+            names = ", ".join(lacking)
+            print(f"{run} is older than {names}: its curve counts as one with today's defaults", file=sys.stderr)
     if study is None:
         return 0 if options.add else _list(options)
     request = _request(study, options)

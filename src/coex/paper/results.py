@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coex.config import RunConfig
+from coex.config import RunConfig, load_config
 from coex.errors import UsageError
 from coex.methods import make_config
 from coex.paper.study import Row, Study, game_slug, variant_name
@@ -92,6 +92,12 @@ def extract(run: Path, out: Path) -> Path:
         write_curve(path, points)
         shutil.copyfile(run / CONFIG, path.with_suffix(".json"))  # `coex train --config` repeats the run
     return path
+
+
+def lacking_settings(run: Path) -> list[str]:
+    """Settings that are newer than the run: it is taken to have had today's defaults of them."""
+    there = _flat(load_config(run / CONFIG))
+    return [name for name in _flat(run_config(run).to_dict()) if name not in there]
 
 
 def collect(runs: Path, out: Path) -> None:

@@ -1,5 +1,6 @@
 """The command, as a user types it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -34,9 +35,12 @@ from coex.rundir import read_metrics
         ("train hero --set learner.gamma=high", "learner.gamma takes a number"),
         ("train hero --device cuda", "use --device cpu"),
         ("train hero --device toaster", "--device takes cpu"),
+        ("train hero --device meta", "--device takes cpu"),
+        ("train hero --method a2c+coex --set bonus.clusters.seed=-1", "bonus.clusters.seed must be at least 0"),
         ("train hero --config none.json", "cannot read none.json"),
         ("train gym:Pendulum-v1", "only discrete ones"),
         ("train gym:NoSuchThing-v0", "not a registered"),
+        ("train gym:nosuchmodule:Thing-v0", "there is no module nosuchmodule here: put its directory on PYTHONPATH"),
         ("train hero --wandb x --steps 80 --envs 2 --quiet", "pip install 'coex[wandb]'"),
         ("trian hero", "invalid choice"),
         ("train hero --nosuch", "unrecognized arguments"),
@@ -104,6 +108,36 @@ def test_a_run_can_be_repeated_from_its_configuration(options: str, tmp_path: Pa
     assert (first / "config.json").read_text() == (second / "config.json").read_text()
     assert (first / "episodes.csv").read_text() == (second / "episodes.csv").read_text()
     assert read_metrics(first)[-1]["policy_loss"] == read_metrics(second)[-1]["policy_loss"]
+
+
+def test_another_length_has_its_own_schedule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert main(f"train freeway --steps 80 --envs 2 --quiet --out {first}".split()) == 0
+    assert main(f"train --config {first}/config.json --steps 160 --out {second}".split()) == 0
+    assert "learning rate is 0" not in capsys.readouterr().err
+    assert json.loads((second / "config.json").read_text())["schedule_steps"] == 160
+
+
+@pytest.mark.parametrize(("method", "falls"), [("a2c", True), ("ppo", False)])
+def test_a_rate_that_has_come_to_0_is_said(
+    method: str, falls: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = "--steps 40 --envs 2 --set schedule_steps=20 --set learner.num_steps=10 --set log_every_steps=20"
+    command = f"train freeway --method {method} {options}"
+    assert main([*command.split(), "--out", str(tmp_path / "run")]) == 0
+    assert ("the learning rate is 0 from step 20 on" in capsys.readouterr().err) == falls
+    assert (read_metrics(tmp_path / "run")[-1]["learning_rate"] == 0) == falls
+
+
+def test_a_configuration_of_an_earlier_version_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = {"game": "Freeway", "method": "a2c", "total_steps": 40, "num_envs": 2}
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    assert main(["train", "--config", str(tmp_path / "config.json"), "--out", str(tmp_path / "run")]) == 0
+    assert "does not have seed, num_workers, schedule_steps, …: today's defaults" in capsys.readouterr().err
+    for name, value in (("game", 5), ("method", [1])):
+        (tmp_path / "config.json").write_text(json.dumps(settings | {name: value}))
+        assert main(["train", "--config", str(tmp_path / "config.json")]) == 2
+        assert f"{name} takes text, not" in capsys.readouterr().err
 
 
 def start_run(out: Path, *arguments: str) -> subprocess.Popen[str]:

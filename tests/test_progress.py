@@ -37,6 +37,12 @@ def test_other_outputs_get_a_plain_line_now_and_then() -> None:
     assert lines[1].endswith("return – over 7 episodes · location off by 1.2 cells · 3 rooms seen")
 
 
+def test_a_run_that_stood_still_is_no_reason_to_fall() -> None:
+    log = io.StringIO()
+    Progress(100_000, 4, stream=log).show(POINT | {"steps_per_second": 0.0})
+    assert "0 steps/s · 1m00s" in log.getvalue()
+
+
 def test_quiet_is_silent() -> None:
     log = io.StringIO()
     progress = Progress(100_000, 4, quiet=True, stream=log)

@@ -20,6 +20,14 @@ def test_scores_of_the_tables():
     assert published.PSI_NONE["MontezumaRevenge"] == 12.5
 
 
+def test_a_score_belongs_to_its_psi():
+    assert published.published_score("Venture", "a2c+coex", "xyc") == (1374, 100_000_000)
+    assert published.published_score("MontezumaRevenge", "a2c+coex", "xy") is None
+    for method in ("ppo+coex", "a2c+coex-ram"):  # the paper varied it with A2C+CoEX only
+        assert published.published_score("MontezumaRevenge", method) is not None
+        assert published.published_score("MontezumaRevenge", method, "xyc") is None
+
+
 def test_the_claim_of_table_2_holds():
     """Section 4.3: CoEX is better than every other method on 5 of the 8 games."""
     others = [row.published for row in STUDIES["table2"].rows if not row.method]

@@ -255,6 +255,14 @@ def test_train_resumes_only_the_same_run(run: Path, capsys: pytest.CaptureFixtur
     assert "--resume needs --out" in capsys.readouterr().err
 
 
+def test_the_place_may_change(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    again = ["train", "--config", str(run / "config.json"), "--resume", "--out", str(run)]
+    assert main([*again, "--workers", "2", "--set", "log_every_steps=50", "--set", "checkpoint.keep=9"]) == 0
+    assert resume(run, capsys, "--steps", "500", "--workers", "2")[0] == 0
+    assert json.loads((run / "config.json").read_text())["num_workers"] == 2
+    assert resume(run, capsys, "--steps", "600", "--workers", "-1")[0] == 2
+
+
 def test_a_run_has_one_writer(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with RunLock(run):
         code, errors = resume(run, capsys, "--steps", "500")

@@ -87,7 +87,9 @@ def _add_train(commands: Any) -> None:
     train.add_argument("--workers", metavar="N", help="processes to run them in (default: one a core)")
     train.add_argument("--device", metavar="NAME", help="where the networks run: cpu, cuda, cuda:1, mps (default: cpu)")
     train.add_argument(
-        "--sticky", metavar="P", help="chance that a frame repeats the last action (default: 0 for A2C, 0.25 for PPO)"
+        "--sticky",
+        metavar="P",
+        help="chance that a frame repeats the last action (default: 0; 0.25 for PPO on Atari games)",
     )
     train.add_argument(
         "--set", metavar="KEY=VALUE", action="append", default=[], dest="assignments",
@@ -112,6 +114,7 @@ def _add_resume(commands: Any) -> None:
     resume.add_argument(
         "--schedule-steps", metavar="N", help="where the learning rate reaches 0 (default: where it did before)"
     )
+    resume.add_argument("--workers", metavar="N", help="processes for the environments (default: as many as before)")
     resume.add_argument("--device", metavar="NAME", help="where the networks run (default: where they ran before)")
     _add_common(resume)
     resume.set_defaults(run=_resume)
@@ -139,7 +142,10 @@ def _train(options: argparse.Namespace) -> int:
 def _resume(options: argparse.Namespace) -> int:
     from coex.resume import changed_config, run_config
 
-    settings = {"total_steps": options.steps, "schedule_steps": options.schedule_steps, "device": options.device}
+    settings = {
+        "total_steps": options.steps, "schedule_steps": options.schedule_steps,
+        "num_workers": options.workers, "device": options.device,
+    }  # fmt: skip
     config = changed_config(
         run_config(options.directory),
         options.directory,
@@ -159,7 +165,7 @@ def _learn(config: Any, out: Path, options: argparse.Namespace, *, resume: bool)
         progress.say(f"{out} is finished: all {config.total_steps:,} steps are done (--steps extends it)")
         return 0
     progress.say(f"{config.method} on {config.game}, seed {config.seed}, {config.num_envs} environments → {out}")
-    if config.total_steps > config.schedule_steps:
+    if config.rate_decays and config.total_steps > config.schedule_steps:
         progress.say(f"the learning rate is 0 from step {config.schedule_steps:,} on (schedule_steps)")
     stop = StopSignal()
     with stop:
@@ -172,12 +178,14 @@ def _learn(config: Any, out: Path, options: argparse.Namespace, *, resume: bool)
 
 
 def _run_config(options: argparse.Namespace) -> Any:
-    from coex.config import load_config, merge_settings, parse_assignments
+    from coex.config import lacking_settings, load_config, merge_settings, parse_assignments, without_derived
     from coex.methods import make_config
 
     if options.config and options.preset:
         raise UsageError("--preset and --config exclude each other: a config.json holds every setting already")
     settings = load_config(options.config) if options.config else {}
+    if options.steps is not None:
+        settings = without_derived(settings)
     named = {
         "total_steps": options.steps, "seed": options.seed, "num_envs": options.envs,
         "num_workers": options.workers, "device": options.device,
@@ -191,7 +199,11 @@ def _run_config(options: argparse.Namespace) -> Any:
         raise UsageError("which game? 'coex games' lists them, or name a Gymnasium environment: gym:ID")
     method = options.method or settings.pop("method", "a2c")
     settings.pop("game", None), settings.pop("method", None)
-    return make_config(game, method, settings, options.preset)
+    config = make_config(game, method, settings, options.preset)
+    if options.config and not options.quiet and (lacking := lacking_settings(config, load_config(options.config))):
+        names = ", ".join(lacking[:3]) + (", …" if len(lacking) > 3 else "")
+        print(f"{options.config} does not have {names}: today's defaults are taken", file=sys.stderr)
+    return config
 
 
 def _default_name(config: Any) -> str:

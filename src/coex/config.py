@@ -64,8 +64,13 @@ class RunConfig:
         return dataclasses.replace(
             self,
             schedule_steps=self.schedule_steps or self.total_steps,
-            log_every_steps=self.log_every_steps or min(max(self.total_steps // 200, 1_000), 50_000),
+            log_every_steps=self.log_every_steps or _log_interval(self.total_steps),
         )
+
+    @property
+    def rate_decays(self) -> bool:
+        """Whether the learning rate falls to 0 over `schedule_steps`."""
+        return not isinstance(self.learner, PPOConfig) or self.learner.decay_learning_rate
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -160,6 +165,30 @@ def merge_settings(settings: dict[str, Any], changes: dict[str, Any]) -> dict[st
     return merged
 
 
+def without_derived(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a run without those that `RunConfig.resolved` made of its length: for one of another length."""
+    steps = settings.get("total_steps")
+    derived = {"schedule_steps": steps, "log_every_steps": _log_interval(steps)} if isinstance(steps, int) else {}
+    return {name: value for name, value in settings.items() if name not in derived or derived[name] != value}
+
+
+def _log_interval(total_steps: int) -> int:
+    return min(max(total_steps // 200, 1_000), 50_000)
+
+
+def flat_settings(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """`{"learner": {"gamma": 0.9}}` → `{"learner.gamma": 0.9}`."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat |= flat_settings(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return flat
+
+
+def setting_text(value: Any) -> str:
+    """As `--set` takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def first_difference(ours: dict[str, Any], theirs: dict[str, Any], free: Sequence[str] = ()) -> str | None:
     """The first setting in which two configurations differ, as `learner.gamma is 0.99, not 0.9`; `free` ones may."""
     for name in [*ours, *(name for name in theirs if name not in ours)]:
@@ -173,16 +202,10 @@ def first_difference(ours: dict[str, Any], theirs: dict[str, Any], free: Sequenc
     return None
 
 
-def first_missing(settings: dict[str, Any], given: dict[str, Any], prefix: str = "") -> str | None:
-    """The full name of the first of the settings that is not among the given ones."""
-    for name, value in settings.items():
-        if name not in given:
-            return prefix + name
-        if isinstance(value, dict) and isinstance(given[name], dict):
-            inner = first_missing(value, given[name], f"{prefix}{name}.")
-            if inner:
-                return inner
-    return None
+def lacking_settings(config: RunConfig, given: dict[str, Any]) -> list[str]:
+    """The full names of the configuration's settings that are not among the given ones."""
+    there = flat_settings(given)
+    return [name for name in flat_settings(config.to_dict()) if name not in there]
 
 
 def load_config(path: Path) -> dict[str, Any]:
@@ -195,4 +218,7 @@ def load_config(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} is not JSON: {error}") from error
     if not isinstance(settings, dict) or not {"game", "method", "total_steps"} <= settings.keys():
         raise UsageError(f"{path} is not a run's config.json: game, method and total_steps must be there")
+    for name in ("game", "method"):
+        if not isinstance(settings[name], str):
+            raise UsageError(f"{path}: {name} takes text, not {settings[name]!r}")
     return settings

@@ -11,7 +11,7 @@ import torch
 from coex.bonuses import Bonus
 from coex.bonuses.coex import CoexBonus, CoexConfig, coex_views
 from coex.bonuses.simhash import SimHashBonus, SimHashConfig
-from coex.config import BonusConfig, RunConfig, with_settings
+from coex.config import BonusConfig, RunConfig, flat_settings, with_settings
 from coex.envs import GameConfig, is_atari, resolve_game
 from coex.errors import UsageError
 from coex.learners import Learner
@@ -102,6 +102,13 @@ def read_config(settings: dict[str, Any]) -> RunConfig:
     if not {"game", "method"} <= rest.keys():
         raise UsageError("a run's configuration must name its game and method")
     return make_config(rest.pop("game"), rest.pop("method"), rest)
+
+
+def changed_settings(config: RunConfig) -> dict[str, Any]:
+    """The settings, by full name, that differ from the method's on this game; a run's length and seed are its own."""
+    defaults = make_config(config.game, config.method, {"total_steps": config.total_steps, "seed": config.seed})
+    ours, theirs = flat_settings(config.to_dict()), flat_settings(defaults.to_dict())
+    return {name: value for name, value in ours.items() if theirs.get(name) != value}
 
 
 def _a2c_defaults(game: str, method: str, bonus: BonusConfig | None, *, is_paper: bool) -> RunConfig:

@@ -64,7 +64,9 @@ class Progress:
             f"{min(step / self._total, 1):4.0%}",
             f"{count(step)} steps ({count(step * self._frame_skip)} frames)",
             f"{rate:,.0f} steps/s",
-            f"{duration((self._total - step) / rate)} left" if step < self._total else duration(point["seconds"]),
+            f"{duration((self._total - step) / rate)} left"
+            if step < self._total and rate
+            else duration(point["seconds"]),
             f"return {number(point['return_mean40'])} over {point['episodes']} episodes",
         ]
         if point.get("adm/distance") is not None:

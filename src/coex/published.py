@@ -50,7 +50,7 @@ _BY_METHOD = {
     "ppo": PPO,
     "ppo+coex": PPO_COEX,
 }
-_BY_PSI = {"c": PSI_C, "cR": PSI_CR, "xyc": PSI_XYC, "xycR": A2C_COEX}
+_BY_PSI = {"c": PSI_C, "cR": PSI_CR, "xyc": PSI_XYC, "xycR": A2C_COEX}  # of A2C+CoEX
 
 
 class Published(NamedTuple):
@@ -61,7 +61,9 @@ class Published(NamedTuple):
 
 
 def published_score(game: str, method: str, state: str | None = None) -> Published | None:
-    """What the paper reports for a method on a game, and for A2C+CoEX with another ψ, if it does."""
+    """What the paper reports for a method on a game, with another ψ than its own if `state` names one, if it does."""
     steps = PPO_STEPS if method.startswith("ppo") else A2C_STEPS
-    scores = _BY_PSI.get(state, {}) if method == "a2c+coex" and state else _BY_METHOD.get(method, {})
+    if state is not None and method != "a2c+coex":
+        return None
+    scores = _BY_METHOD.get(method, {}) if state is None else _BY_PSI.get(state, {})
     return Published(scores[game], steps) if game in scores else None

@@ -7,14 +7,16 @@ from pathlib import Path
 
 from coex.checkpoints import CheckpointStore, DamagedError, Saved
 from coex.checkpoints.store import versions
-from coex.config import RunConfig, first_difference, first_missing, load_config, with_settings
+from coex.config import RunConfig, first_difference, lacking_settings, load_config, with_settings
 from coex.errors import CoexError, UsageError
 from coex.methods import read_config
 from coex.progress import Progress
 from coex.rundir import CONFIG, METRICS, SUMMARY
 
-# What may differ between a checkpoint and the run that goes on from it: the end, the place, and what is written when.
-FREE = ("total_steps", "schedule_steps", "log_every_steps", "num_workers", "device", "checkpoint")
+# What does not change what is learned: the place, and what is written when.
+PLACE = ("log_every_steps", "num_workers", "device", "checkpoint")
+# What may differ between a checkpoint and the run that goes on from it: its end, too.
+FREE = ("total_steps", "schedule_steps", *PLACE)
 
 
 def run_config(run: Path) -> RunConfig:
@@ -62,10 +64,10 @@ def read_newest(store: CheckpointStore, warn: Callable[[str], None]) -> Saved | 
 def saved_config(saved: Saved) -> RunConfig:
     """A checkpoint's own configuration, whole: today's default for a setting it lacks would make it another run."""
     config = read_config(saved.manifest.config)
-    missing = first_missing(config.to_dict(), saved.manifest.config)
+    missing = lacking_settings(config, saved.manifest.config)
     if missing:
         raise UsageError(
-            f"the checkpoint of step {saved.manifest.step:,} is an earlier version's, which had no {missing}: "
+            f"the checkpoint of step {saved.manifest.step:,} is an earlier version's, which had no {missing[0]}: "
             "use that version, or train anew in another directory"
         )
     return config
@@ -118,7 +120,7 @@ def fitting(saved: Saved, config: RunConfig) -> Iterator[None]:
 
 def check_same_config(config: RunConfig, run: Path) -> None:
     """For `coex train --resume`: the run that is there must be the one that was asked for."""
-    difference = first_difference(run_config(run).to_dict(), config.to_dict())
+    difference = first_difference(run_config(run).to_dict(), config.to_dict(), PLACE)
     if difference:
         raise UsageError(
             f"{run} holds another run, where {difference}: choose another --out, or go on with 'coex resume {run}' "

@@ -173,10 +173,14 @@ def pick_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UsageError(f"--device takes cpu, cuda, cuda:0 or mps, not {name!r}") from None
+        device = None
+    if device is None or device.type not in ("cpu", "cuda", "mps"):
+        raise UsageError(f"--device takes cpu, cuda, cuda:0 or mps, not {name!r}")
     if device.type == "cuda" and not torch.cuda.is_available():
         built = "finds no GPU" if torch.backends.cuda.is_built() else "is a CPU build"
         raise UsageError(f"--device {name}: this PyTorch ({torch.__version__}) {built}; use --device cpu")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(f"--device {name}: there is none; the last is cuda:{torch.cuda.device_count() - 1}")
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise UsageError(f"--device {name}: this PyTorch ({torch.__version__}) has no MPS; use --device cpu")
     return device

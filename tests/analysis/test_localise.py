@@ -1,6 +1,7 @@
 """`coex localise`: what it evaluates, and what it leaves behind."""
 
 import json
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,20 @@ def test_it_writes_the_curve_and_the_figure(tmp_path: Path, capsys: pytest.Captu
     assert 0 < result["points"][-1]["distance"] < 13
     assert (tmp_path / "localise.png").stat().st_size > 5_000
     assert "Freeway" in capsys.readouterr().out
+
+
+def test_a_stopped_curve_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate = localise.evaluate
+
+    def interrupted(*arguments: object) -> dict[str, float]:
+        signal.raise_signal(signal.SIGINT)
+        return evaluate(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(localise, "evaluate", interrupted)
+    assert main(f"localise freeway seaquest --steps 3200 --out {tmp_path}".split()) == 130
+    result = json.loads((tmp_path / "Freeway-s0.json").read_text())
+    assert (result["steps"], len(result["points"])) == (160, 1)
+    assert not (tmp_path / "Seaquest-s0.json").exists()
 
 
 class Oracle(torch.nn.Module):

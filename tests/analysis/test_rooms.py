@@ -185,6 +185,7 @@ def test_it_writes_figures_tables_and_sheets(tmp_path: Path, capsys: pytest.Capt
         ("rooms hero --steps 10", "at least 1000"),
         ("rooms hero --set threshold=0", "threshold must be positive, not 0"),
         ("rooms hero --set tau=1", "no setting 'tau'"),
+        ("rooms hero --set seed=-1", "seed must be at least 0"),
     ],
 )
 def test_bad_input_is_said(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -131,6 +131,13 @@ def test_live_evidence_is_reported(make_rollout):
     } <= figures.keys()
 
 
+@pytest.mark.parametrize("config", [CoexConfig(state="xyR"), CoexConfig(rooms="ram")])
+def test_there_is_no_agreement_without_clusters(config, make_rollout):
+    bonus = make(config)
+    bonus.reward(make_rollout())
+    assert bonus.snapshot().keys() == {"counts/states", "rooms/true", "rooms/reached"}
+
+
 def test_the_model_learns_from_the_rollout(make_rollout):
     bonus, rollout = make(CoexConfig(adm=ADMConfig(propensity_clip=0.0))), make_rollout()
     losses = []

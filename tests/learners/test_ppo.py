@@ -128,6 +128,19 @@ def test_a_policy_that_has_moved_far_ends_the_rollouts_passes(make_rollout) -> N
         assert metrics["gradient_steps"] == steps
 
 
+def test_figures_are_of_whole_minibatches(make_rollout, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    """Passes of five transitions at a time give the means, and the bound on them, that one pass of all 24 gives."""
+    figures = []
+    for size in (512, 5):
+        monkeypatch.setattr("coex.learners.ppo._PART_SIZE", size)
+        learner = PPO(make_network(), dataclasses.replace(LIKE_A2C, num_epochs=1, num_minibatches=1), 100, seed=0)
+        rollout = observe(learner.network, make_rollout(steps=6, envs=4))
+        rollout.log_probs[:3] += 0.5  # moves some, not all
+        figures.append(learner.update(rollout, make_rewards(rollout.rewards, None, RewardConfig()), steps_done=0))
+    assert figures[0]["approx_kl"] > 0.01
+    assert figures[1] == pytest.approx(figures[0], rel=1e-4)
+
+
 def test_every_minibatch_is_seen_once_an_epoch(make_rollout, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     seen: list[list[float]] = []
 

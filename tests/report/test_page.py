@@ -184,6 +184,16 @@ def test_seeds_are_taken_together_at_the_steps_they_share(seeds: list[Path]) -> 
     assert (few.middle, few.low, few.high) == (3, 2, 4)
 
 
+def test_runs_of_different_lengths_are_not_seeds_of_one_method(seeds: list[Path]) -> None:
+    for path, steps in zip(seeds, (100, 1_000, 1_000, 1_000), strict=True):
+        config = json.loads((path / "config.json").read_text()) | {"total_steps": steps, "schedule_steps": steps}
+        (path / "config.json").write_text(json.dumps(config))
+    (groups,) = group_by_game([load_run(path, print) for path in seeds]).values()
+    labels = [group.label for group in groups]
+    assert labels == ["A2C (num_envs = 2), planned for 100 steps", "A2C (num_envs = 2), planned for 1k steps"]
+    assert [len(group.runs) for group in groups] == [1, 3]
+
+
 def test_runs_of_two_games_are_grouped(coex_run: Path, seeds: list[Path], tmp_path: Path, monkeypatch) -> None:
     other = json.loads((seeds[3] / "config.json").read_text())
     other["learner"]["gamma"] = 0.5

@@ -99,7 +99,7 @@ def test_without_ffmpeg_it_says_so(coex_run: Path, tmp_path: Path, monkeypatch, 
 def moment(**changes: object) -> Moment:
     settings = {
         "picture": np.zeros((210, 160, 3), np.uint8), "step": 12, "score": 400.0, "value": 1.5, "action": "LEFT",
-        "sight": Sight(None, (4, 3), 2, 3), "truth": Truth((76, 73, 8, 20), (4.5, 3.56), 1),
+        "sight": Sight(None, (4, 3), 2, 3), "truth": Truth((76, 73, 8, 20), ((4.5, 3.56), (8.5, 8.5)), 1),
     }  # fmt: skip
     return Moment(**(settings | changes))
 

@@ -37,7 +37,9 @@ class EvalConfig:
     sticky: float | None = None  # None: as in training
 
     def __post_init__(self) -> None:
-        for name, option, least in (("episodes", "--episodes", 1), ("num_envs", "--envs", 1), ("seed", "--seed", 0)):
+        least_of = {"episodes": 1, "num_envs": 1, "num_workers": 0, "seed": 0}
+        for name, least in least_of.items():
+            option = f"--{name.removeprefix('num_')}"
             if getattr(self, name) < least:
                 raise UsageError(f"{option} takes a whole number of at least {least}, not {getattr(self, name)}")
 

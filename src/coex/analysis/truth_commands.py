@@ -5,7 +5,7 @@ import csv
 import dataclasses
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ def add_commands(commands: Any) -> None:
     localise.add_argument("games", nargs="+", metavar="GAME", help="games with RAM truth, or 'all'")
     localise.add_argument("--steps", metavar="N", default="200000", help="transitions to train on (default: 200000)")
     localise.add_argument("--device", metavar="NAME", default="cpu", help="(default: cpu)")
-    _add_common(localise, out="results/localise", example="a field of the model's configuration: attention=softmax")
+    _add_common(localise, out="runs/localise", example="a field of the model's configuration: attention=softmax")
     localise.set_defaults(run=_localise)
 
     rooms = commands.add_parser(
@@ -35,7 +35,7 @@ def add_commands(commands: Any) -> None:
     rooms.add_argument("games", nargs="+", metavar="GAME", help="games with rooms in RAM, or 'all'")
     rooms.add_argument("--steps", metavar="N", default="100000", help="observations to gather (default: 100000)")
     rooms.add_argument("--calibrate", action="store_true", help="also try other scales of the projection")
-    _add_common(rooms, out="results/rooms", example="a field of the clusters' configuration: threshold=0.5")
+    _add_common(rooms, out="runs/rooms", example="a field of the clusters' configuration: threshold=0.5")
     rooms.set_defaults(run=_rooms)
 
 
@@ -64,18 +64,25 @@ def _localise(options: argparse.Namespace) -> int:
     from coex.config import parse_assignments, with_settings
     from coex.envs import ram, resolve_game
     from coex.representation.adm import ADMConfig
+    from coex.stopping import StopSignal
     from coex.train import pick_device
 
     steps, seed = _steps_and_seed(options)
     config = with_settings(ADMConfig(), parse_assignments(options.assignments))
     device = pick_device(options.device)
     games = list(ram.RAM_GAMES) if options.games == ["all"] else [resolve_game(game) for game in options.games]
-    for game in games:
-        _localise_one(game, config, steps, seed, device, options.out)
-    return 0
+    options.out.mkdir(parents=True, exist_ok=True)
+    with StopSignal() as stop:
+        for game in games:
+            _localise_one(game, config, steps, seed, device, options.out, stop.received)
+            if stop.code:
+                break
+    return stop.code
 
 
-def _localise_one(game: str, config: Any, steps: int, seed: int, device: Any, out: Path) -> None:
+def _localise_one(
+    game: str, config: Any, steps: int, seed: int, device: Any, out: Path, should_stop: Callable[[], bool]
+) -> None:
     from coex.analysis.figures import draw_localisation
     from coex.analysis.localise import localise
 
@@ -83,8 +90,11 @@ def _localise_one(game: str, config: Any, steps: int, seed: int, device: Any, ou
         line = f"{game}: {point['step']:,} steps · {point['distance']:.2f} cells off · accuracy {point['accuracy']:.2f}"
         print(line, file=sys.stderr, flush=True)
 
-    points = localise(game, config, steps, seed, device, on_point=show)
-    out.mkdir(parents=True, exist_ok=True)
+    points = localise(game, config, steps, seed, device, on_point=show, should_stop=should_stop)
+    if not points:
+        print(f"{game}: stopped before the first of its 20 points", file=sys.stderr)
+        return
+    steps = min(steps, points[-1]["step"])  # fewer if it was stopped
     result = {"game": game, "steps": steps, "seed": seed, "adm": dataclasses.asdict(config), "points": points}
     (out / f"{game}-s{seed}.json").write_text(json.dumps(result, indent=1) + "\n")
     draw_localisation(out)
@@ -104,6 +114,7 @@ def _rooms(options: argparse.Namespace) -> int:
     for game in games:
         require_rooms(game)
     configs = {game: with_settings(ClusterConfig(threshold=GAMES[game].threshold), settings) for game in games}
+    options.out.mkdir(parents=True, exist_ok=True)
     for game, config in configs.items():
         _rooms_one(game, config, steps, seed, options.calibrate, options.out)
     return 0
@@ -122,7 +133,6 @@ def _rooms_one(game: str, config: Any, steps: int, seed: int, with_calibration: 
     sweep = calibrate(trajectory, config) if with_calibration else []
     clusters = by_cluster(trajectory.clusters, trajectory.rooms)
     result = {"game": game, "steps": steps, "seed": seed, "clustering": dataclasses.asdict(config)} | figures
-    out.mkdir(parents=True, exist_ok=True)
     name = f"{game}-s{seed}"
     (out / f"{name}.json").write_text(json.dumps(result | {"calibration": sweep}, indent=1) + "\n")
     _write_csv(out / f"{name}-clusters.csv", clusters)

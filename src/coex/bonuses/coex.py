@@ -107,7 +107,9 @@ class CoexBonus:
         if self._clusters is not None:
             figures["rooms/clusters"] = len(self._clusters)
         if self._evidence is not None:
-            figures |= self._evidence.snapshot()
+            figures |= self._evidence.rooms()
+            if self._clusters is not None:
+                figures |= self._evidence.agreement()
         return figures
 
     def forget_episodes(self) -> None:

@@ -37,14 +37,12 @@ class RoomEvidence:
         self._reached.update(np.unique(rooms).tolist())
         self._recent.extend(zip(clusters.tolist(), rooms.tolist(), strict=True))
 
-    def snapshot(self) -> dict[str, Any]:
+    def rooms(self) -> dict[str, Any]:
+        return {"rooms/true": len(self._reached), "rooms/reached": sorted(self._reached)}
+
+    def agreement(self) -> dict[str, float | None]:
         recent = np.array(self._recent).reshape(-1, 2)
-        return {
-            "rooms/true": len(self._reached),
-            "rooms/reached": sorted(self._reached),
-            "rooms/ari": _ari(recent[-ARI_WINDOW:]),
-            "rooms/ari_long": _ari(recent),
-        }
+        return {"rooms/ari": _ari(recent[-ARI_WINDOW:]), "rooms/ari_long": _ari(recent)}
 
     def state_dict(self) -> dict[str, Any]:
         return {"recent": np.array(self._recent).reshape(-1, 2), "reached": sorted(self._reached)}

@@ -129,6 +129,8 @@ def _entry_point(spec: Any) -> Any:
 
 def _unknown(env_id: str, error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
+        if error.name == env_id.partition(":")[0]:
+            return f"gym:{env_id}: there is no module {error.name} here: put its directory on PYTHONPATH, or install it"
         return f"gym:{env_id} needs the package {error.name}: pip install {error.name}"
     if isinstance(error, gymnasium.error.UnregisteredEnv | gymnasium.error.NameNotFound):
         close = difflib.get_close_matches(env_id, gymnasium.registry, n=3, cutoff=0.5)

@@ -117,11 +117,17 @@ class PPO:
             yield from order.tensor_split(self.config.num_minibatches)
 
     def _losses(self, batch: Batch, index: Tensor, steps: list[Parts]) -> Iterator[Tensor]:
-        """The loss of the minibatch `index`, in terms of few enough transitions to keep near the processor."""
+        """The loss of the minibatch `index`, in terms of few enough transitions to keep near the processor.
+
+        Adds the means over the whole minibatch to `steps`.
+        """
+        means: Parts = {}
         for part in index.split(_PART_SIZE):
+            share = len(part) / len(index)
             loss, parts = ppo_loss(self.network, batch.take(part).to(self.network.device), self.config)
-            steps.append(parts)
-            yield loss * (len(part) / len(index))
+            means = {name: share * value + means.get(name, 0.0) for name, value in parts.items()}
+            yield share * loss
+        steps.append(means)
 
     def _targets(self, rollout: Rollout, rewards: Rewards) -> tuple[Tensor, Tensor, Tensor]:
         """Returns and values (T, N, V), and advantages (T, N)."""

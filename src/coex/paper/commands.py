@@ -49,14 +49,17 @@ def add_commands(commands: Any) -> None:
 
 
 def _paper(options: argparse.Namespace) -> int:
-    from coex.paper.results import collect, extract, lacking_settings
+    from coex.config import lacking_settings, load_config
+    from coex.paper.results import collect, extract
     from coex.paper.runs import run_missing
     from coex.paper.studies import find_study
+    from coex.resume import run_config
+    from coex.rundir import CONFIG
 
     study = find_study(options.name) if options.name else None  # a mistake in the name comes before any work
     for run in options.add:
         print(extract(run, options.out))
-        if lacking := lacking_settings(run):
+        if lacking := lacking_settings(run_config(run), load_config(run / CONFIG)):
             names = ", ".join(lacking)
             print(f"{run} is older than {names}: its curve counts as one with today's defaults", file=sys.stderr)
     if study is None:

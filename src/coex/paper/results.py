@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from coex.config import RunConfig, load_config
+from coex.config import RunConfig, setting_text
 from coex.errors import UsageError
-from coex.methods import make_config
+from coex.methods import changed_settings
 from coex.paper.study import Row, Study, game_slug, variant_name
-from coex.resume import run_config
+from coex.resume import PLACE, run_config
 from coex.rundir import CONFIG, METRICS, read_metrics, score_at
 from coex.statistics import Floats, aggregate
 
@@ -25,9 +25,6 @@ COLUMNS = (
 MAX_POINTS = 200
 
 Point = dict[str, Any]
-
-# Settings that do not change what is learned, or that a run's path names already.
-_NOT_IN_NAME = ("game", "method", "total_steps", "seed", "log_every_steps", "num_workers", "device", "checkpoint")
 
 
 @dataclass(frozen=True)
@@ -74,10 +71,11 @@ class Cell:
 
 def key_of(config: RunConfig) -> RunKey:
     """Which run that is: its method, and every setting in which it differs from the preset."""
-    preset = make_config(config.game, config.method, {"total_steps": config.total_steps})
-    ours, theirs = _flat(config.to_dict()), _flat(preset.to_dict())
-    changed = {name: value for name, value in ours.items() if value != theirs.get(name)}
-    changed = {name: value for name, value in changed.items() if name.partition(".")[0] not in _NOT_IN_NAME}
+    changed = {
+        name: setting_text(value)
+        for name, value in changed_settings(config).items()
+        if name.partition(".")[0] not in PLACE
+    }
     return RunKey(config.game, variant_name(config.method, changed), config.total_steps, config.seed)
 
 
@@ -92,12 +90,6 @@ def extract(run: Path, out: Path) -> Path:
         write_curve(path, points)
         shutil.copyfile(run / CONFIG, path.with_suffix(".json"))  # `coex train --config` repeats the run
     return path
-
-
-def lacking_settings(run: Path) -> list[str]:
-    """Settings that are newer than the run: it is taken to have had today's defaults of them."""
-    there = _flat(load_config(run / CONFIG))
-    return [name for name in _flat(run_config(run).to_dict()) if name not in there]
 
 
 def collect(runs: Path, out: Path) -> None:
@@ -187,14 +179,3 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return "" if value is None else str(value)
-
-
-def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, str]:
-    """`{"learner": {"gamma": 0.9}}` -> `{"learner.gamma": "0.9"}`."""
-    flat: dict[str, str] = {}
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return flat

@@ -16,7 +16,7 @@ from coex.statistics import MIN_SEEDS, bootstrap_interval, interquartile_mean
 
 @dataclass(frozen=True)
 class Group:
-    """The runs of one method, with the same settings, on one game."""
+    """The runs of one method, with the same settings and schedule, on one game."""
 
     label: str
     runs: list[Run]
@@ -35,13 +35,20 @@ class Score:
 
 def group_by_game(runs: list[Run]) -> dict[str, list[Group]]:
     """Games and methods in the order in which they were named."""
-    games: dict[str, dict[str, list[Run]]] = {}
+    games: dict[str, dict[tuple[str, int | None], list[Run]]] = {}
     for run in runs:
-        games.setdefault(run.config.game, {}).setdefault(run.variant, []).append(run)
-    return {
-        game: [Group(label, members, index % NUM_COLOURS) for index, (label, members) in enumerate(variants.items())]
-        for game, variants in games.items()
-    }
+        games.setdefault(run.config.game, {}).setdefault((run.variant, run.schedule_steps), []).append(run)
+    return {game: _groups(variants) for game, variants in games.items()}
+
+
+def _groups(variants: dict[tuple[str, int | None], list[Run]]) -> list[Group]:
+    groups = []
+    names = [variant for variant, _ in variants]
+    for index, ((variant, schedule), members) in enumerate(variants.items()):
+        # What all runs of a method share needs no name.
+        schedule_name = f", planned for {count(schedule)} steps" if schedule and names.count(variant) > 1 else ""
+        groups.append(Group(variant + schedule_name, members, index % NUM_COLOURS))
+    return groups
 
 
 def common_steps(groups: list[Group]) -> int:

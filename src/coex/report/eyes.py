@@ -43,18 +43,18 @@ class Eyes(Protocol):
 
 
 def open_eyes(config: RunConfig, state: Any, num_actions: int) -> Eyes:
-    """Eyes for the saved `state` of a run's bonus; those of a run without one see nothing."""
+    """Eyes for the saved `state` of a run's bonus; for a bonus that has none here, or no bonus, they see nothing."""
     match config.bonus:
         case CoexConfig():
             return CoexEyes(config.bonus, config.game, state, num_actions)
         case SimHashConfig():
             return SimHashEyes(config.bonus, state)
-        case None:
+        case _:
             return NoEyes()
 
 
 class NoEyes:
-    """For methods without a bonus."""
+    """See nothing but the game."""
 
     def begin_episode(self) -> None:
         pass

@@ -25,7 +25,7 @@ class Truth:
     """What RAM knows."""
 
     box: tuple[int, int, int, int] | None  # x, y, width, height on the screen; None when the player is not on it
-    cell: tuple[float, float]  # its centre in units of the grid
+    cells: tuple[tuple[float, float], ...]  # centres of what it controls (itself, and its car) in units of the grid
     room: int | None  # None in games of one room
 
 
@@ -96,7 +96,7 @@ def _truth(game: str, views: Views) -> Truth | None:
         return None
     memory = views["ram"]
     x, y, width, height = ram.player_box(game, memory).tolist()
-    across, down = ram.player_cell(game, memory).tolist()
+    cells = tuple((across, down) for across, down in ram.controlled_cells(game, memory).tolist())
     room = int(ram.room(game, memory)) if game in ram.ROOM_GAMES else None
     box = (x, y, width, height) if bool(ram.player_visible(game, memory)) else None
-    return Truth(box, (across, down), room)
+    return Truth(box, cells, room)

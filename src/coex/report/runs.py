@@ -14,10 +14,10 @@ from coex.bonuses.coex import CoexConfig
 from coex.config import RunConfig
 from coex.errors import CoexError
 from coex.lock import is_in_use
+from coex.methods import changed_settings
 from coex.published import Published, published_score
-from coex.report.repeat import changed_settings
 from coex.report.visits import Visits, read_visits
-from coex.resume import FREE, run_config
+from coex.resume import PLACE, run_config
 from coex.rundir import METRICS, SUMMARY, read_whole_points
 
 _TITLES = {"a2c": "A2C", "ppo": "PPO", "coex": "CoEX", "coex-ram": "CoEX+RAM", "simhash": "Pixel-SimHash"}
@@ -54,6 +54,11 @@ class Run:
     def variant(self) -> str:
         """The method with these settings."""
         return method_title(self.config.method) + (f" ({self.settings})" if self.settings else "")
+
+    @property
+    def schedule_steps(self) -> int | None:
+        """Where the learning rate reaches 0, which makes runs of different lengths different runs; None: nowhere."""
+        return self.config.schedule_steps if self.config.rate_decays else None
 
     @property
     def status(self) -> str:
@@ -136,7 +141,7 @@ def _read_summary(path: Path) -> dict[str, Any] | None:
 
 def _matters(name: str) -> bool:
     """Whether a setting can change what is learned."""
-    return not any(name == free or name.startswith(f"{free}.") for free in FREE)
+    return name.partition(".")[0] not in PLACE
 
 
 def _is_number(value: Any) -> bool:

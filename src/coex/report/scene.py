@@ -145,7 +145,7 @@ def facts(moment: Moment) -> list[tuple[str, str]]:
     if sight.cell is not None:
         rows.append(("located cell x, y", f"{sight.cell[0]}, {sight.cell[1]}"))
         if truth is not None and truth.box is not None:
-            error = np.hypot(sight.cell[0] + 0.5 - truth.cell[0], sight.cell[1] + 0.5 - truth.cell[1])
+            error = min(np.hypot(sight.cell[0] + 0.5 - x, sight.cell[1] + 0.5 - y) for x, y in truth.cells)
             rows.append(("off by", f"{error:.1f} cells"))
     if sight.visits is not None:
         rows.append(("visits N in training", f"{sight.visits:,}"))

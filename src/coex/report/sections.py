@@ -3,10 +3,12 @@
 from html import escape
 from typing import Any
 
+from coex.config import flat_settings
+from coex.methods import changed_settings
 from coex.progress import count, duration, number
 from coex.report.charts import Line, Mark, chart
 from coex.report.maps import RoomMaps
-from coex.report.repeat import changed_settings, flat_settings, train_command
+from coex.report.repeat import train_command
 from coex.report.runs import Run
 
 # Title, unit, and the metrics that share a chart, with their labels.

@@ -35,6 +35,8 @@ class ClusterConfig:
         for name in ("threshold", "embedding_size", "projection_scale"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+        if self.seed < 0:
+            raise ValueError(f"seed must be at least 0, not {self.seed}")
 
 
 class ObservationClusters:

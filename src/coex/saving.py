@@ -12,8 +12,8 @@ import torch
 from coex.checkpoints import CheckpointStore, Saved
 from coex.checkpoints.tree import Snapshot, take_snapshot
 from coex.config import RunConfig
-from coex.errors import UsageError
 from coex.progress import Progress
+from coex.resume import fitting
 
 _LONG_SECONDS = 3.0  # an iteration that takes longer is not waited for when a signal asks to stop
 
@@ -52,11 +52,8 @@ class GlobalGenerators:
 
 def restore(saved: Saved, name: str, part: Stateful) -> Any:
     """Puts what was saved under that name into a part, and returns what it has to say to that."""
-    try:
+    with fitting(saved, "this run"):
         return part.load_state_dict(saved.state[name])
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        cause = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UsageError(f"the checkpoint of step {saved.manifest.step:,} does not fit this run: {cause}") from error
 
 
 class Saver:

@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from coex.analysis.explore import Archive, Place, explore, place_of, save
-from coex.analysis.rooms import Samples, Trajectory, agreement, by_cluster, by_room, calibrate, gather
+from coex.analysis.rooms import Reservoirs, Trajectory, agreement, by_cluster, by_room, calibrate, gather
 from coex.cli import main
 from coex.envs import GameConfig, ram
 from coex.envs.atari import AtariGame
@@ -135,7 +135,7 @@ def test_samples_are_members_each_as_likely_as_any_other() -> None:
     frames = np.arange(20, dtype=np.uint8)[:, None, None, None] * np.ones((1, 84, 84, 3), np.uint8)
     kept = np.zeros(20)
     for seed in range(500):
-        samples = Samples(seed)
+        samples = Reservoirs(3, seed)
         for half in (slice(0, 10), slice(10, 20)):
             samples.add(np.arange(20)[half] % 2, frames[half])
         assert all(frame[0, 0, 0] % 2 == cluster for cluster, some in samples.frames.items() for frame in some)

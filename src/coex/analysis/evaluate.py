@@ -105,7 +105,7 @@ def _load(
     config: RunConfig, saved: Saved, num_actions: int, has_location: bool, device: torch.device
 ) -> tuple[SamplingPolicy, ADMLocator | None]:
     network, locator = make_network(config, num_actions), None
-    with fitting(saved, config):
+    with fitting(saved, config.game):
         network.load_state_dict(saved.state["agent"]["learner"]["network"])
         if has_location and isinstance(config.bonus, CoexConfig):
             model = AttentiveDynamicsModel(num_actions, config.bonus.adm)

@@ -1,7 +1,7 @@
 """`coex rooms`: clusters of observations against the rooms in RAM, on trajectories through many rooms."""
 
 import dataclasses
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -30,19 +30,21 @@ def require_rooms(game: str) -> None:
         raise UsageError(f"{game} has no rooms in RAM; these games have them: {', '.join(ram.ROOM_GAMES)}")
 
 
-class Samples:
-    """A few random pictures of each cluster, every member as likely as any other (reservoir sampling)."""
+class Reservoirs:
+    """`keep` random pictures of each cluster, every member as likely as any other (reservoir sampling)."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, keep: int, seed: int) -> None:
+        self._keep = keep
         self._generator = np.random.default_rng(seed)
-        self._sizes: dict[int, int] = defaultdict(int)
+        self.sizes = Counter[int]()  # of the clusters
         self.frames: dict[int, list[Frame]] = defaultdict(list)
 
     def add(self, clusters: Ints, frames: Frame) -> None:
         for cluster, frame in zip(clusters.tolist(), frames, strict=True):
-            kept, self._sizes[cluster] = self.frames[cluster], self._sizes[cluster] + 1
-            place = len(kept) if len(kept) < SAMPLES else int(self._generator.integers(self._sizes[cluster]))
-            if place < SAMPLES:
+            self.sizes[cluster] += 1
+            kept = self.frames[cluster]
+            place = len(kept) if len(kept) < self._keep else int(self._generator.integers(self.sizes[cluster]))
+            if place < self._keep:
                 kept[place : place + 1] = [frame.copy()]
 
 
@@ -61,7 +63,7 @@ def gather(
 ) -> Trajectory:
     """Explores for so many steps, and clusters what it sees; `on_batch` hears of the steps and rooms so far."""
     require_rooms(game)
-    observed, samples = ObservationClusters(config), Samples(seed)
+    observed, samples = ObservationClusters(config), Reservoirs(SAMPLES, seed)
     embeddings: list[NDArray[np.float64]] = []
     clusters: list[Ints] = []
     rooms: list[Ints] = []

@@ -3,7 +3,6 @@
 import dataclasses
 import sys
 import zipfile
-from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
+from coex.analysis.rooms import Reservoirs
 from coex.bonuses.coex import CoexConfig
 from coex.checkpoints import CheckpointStore
 from coex.envs.views import Frame
@@ -80,23 +80,17 @@ def take_samples(run: Path, observations: int = _OBSERVATIONS) -> Samples:
         raise UsageError(f"{run} has no clusters to look at: it needs a checkpoint of a method with rooms")
     clusters = ObservationClusters(config.bonus.clusters)  # beside the agent's own, and always equal to them
     clusters.load_state_dict(saved.state["agent"]["bonus"]["clusters"])
-    generator, sizes = np.random.default_rng(0), Counter[int]()
-    kept: dict[int, list[Frame]] = defaultdict(list)
+    kept = Reservoirs(SAMPLES, seed=0)
     with open_agent(config) as (_, agent):
         agent.load_state_dict(saved.state["agent"])
-        while sizes.total() < observations:
+        while kept.sizes.total() < observations:
             rollout, _ = agent.iterate()
             frames = rollout.next_view("context").flatten(0, 1)  # (T·N, 84, 84, 3)
-            for cluster, frame in zip(clusters.assign(clusters.embed(frames)).tolist(), frames.numpy(), strict=True):
-                sizes[cluster] += 1
-                # Every member is as likely to be kept as any other (reservoir sampling).
-                place = len(kept[cluster]) if sizes[cluster] <= SAMPLES else int(generator.integers(sizes[cluster]))
-                if place < SAMPLES:
-                    kept[cluster][place : place + 1] = [frame.copy()]
-    chosen = [cluster for cluster, _ in sizes.most_common(MAX_CLUSTERS)]
+            kept.add(clusters.assign(clusters.embed(frames)), frames.numpy())
+    chosen = [cluster for cluster, _ in kept.sizes.most_common(MAX_CLUSTERS)]
     black = np.zeros(frames.shape[1:], np.uint8)
-    pictures = [np.stack((kept[cluster] + [black] * SAMPLES)[:SAMPLES]) for cluster in chosen]
-    return Samples(saved.manifest.step, np.stack(pictures), np.array([sizes[cluster] for cluster in chosen]))
+    pictures = [np.stack((kept.frames[cluster] + [black] * SAMPLES)[:SAMPLES]) for cluster in chosen]
+    return Samples(saved.manifest.step, np.stack(pictures), np.array([kept.sizes[cluster] for cluster in chosen]))
 
 
 def _farthest_run(game: str, request: Request) -> tuple[Path | None, int]:

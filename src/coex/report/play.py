@@ -85,7 +85,7 @@ def _play_episode(
 
 def _load(config: RunConfig, saved: Saved, num_actions: int) -> tuple[SamplingPolicy, Eyes]:
     network = make_network(config, num_actions)
-    with fitting(saved, config):
+    with fitting(saved, config.game):
         network.load_state_dict(saved.state["agent"]["learner"]["network"])
         eyes = open_eyes(config, saved.state["agent"]["bonus"], num_actions)
     return SamplingPolicy(network), eyes

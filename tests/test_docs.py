@@ -41,3 +41,13 @@ def test_every_table_and_figure_is_documented() -> None:
 
     text = (DOCS / "paper.md").read_text()
     assert all(f"`{name}`" in text for name in STUDIES)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md", "docs/compute.md"])
+def test_speeds_are_those_of_the_benchmark(page: str) -> None:
+    root = DOCS.parent
+    benchmark = json.loads((root / "results" / "bench.json").read_text())
+    measured = {row["row"]: row["ours_median"] for row in benchmark["rows"]}
+    said = re.findall(r"^\| `([a-z0-9+]+)` \| (\d+) ", (root / page).read_text(), re.MULTILINE)
+    assert said
+    assert {method: int(rate) for method, rate in said} == {method: round(measured[method]) for method, _ in said}

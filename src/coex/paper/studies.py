@@ -25,7 +25,8 @@ _MODULES = (
     table1, table2, table_ppo, table_psi, curves_a2c, adm_distance, room_ari, curves_ppo, ram_bound,
     cluster_samples, adm_ablation, adm_ablation_agent, curves_psi,
 )  # fmt: skip
-STUDIES = {study.name: study for study in (*(module.STUDY for module in _MODULES), minigrid.STUDY, minigrid.PPO_STUDY)}
+_OURS = (curves_a2c.ALL_METHODS, minigrid.STUDY, minigrid.PPO_STUDY)
+STUDIES = {study.name: study for study in (*(module.STUDY for module in _MODULES), *_OURS)}
 
 
 def find_study(name: str) -> Study:

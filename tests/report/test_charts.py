@@ -101,6 +101,16 @@ def test_long_lines_are_thinned_out_to_their_ends() -> None:
     assert (len(thin.steps), thin.values[0], thin.values[-1]) == (150, 0, 9_999)
 
 
+def test_labels_stay_with_lines_that_end_elsewhere() -> None:
+    def distance(*lines: Line) -> float:
+        one, other = re.findall(r'class="end[^>]*top:([\d.]+)%', chart("Title", "unit", lines))
+        return abs(float(one) - float(other))
+
+    first = line([0, 50], steps=[0, 100])
+    assert distance(first, line([0, 51, 51], steps=[0, 100, 200])) < 3
+    assert distance(first, line([0, 51], steps=[0, 101])) > 5
+
+
 def test_labels_keep_apart_within_the_chart() -> None:
     assert keep_apart([10, 12, 50], 9) == [10, 19, 50]
     assert keep_apart([95, 99, 100], 9) == [82, 91, 100]

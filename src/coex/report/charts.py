@@ -20,6 +20,7 @@ NUM_COLOURS = 6  # in page.css
 _MOST_POINTS = 150  # of a line: more than a screen shows, less than a page wants to carry
 _FAR = 4.0  # a mark beyond this many times the data's height would flatten the curves: it is named at the edge
 _LABEL_GAP = 9.0  # per cent of the height between two labels at the lines' ends
+_LABEL_WIDTH = 0.12  # of a chart's width: what a label at a line's end may take up
 
 
 @dataclass(frozen=True)
@@ -162,13 +163,23 @@ def _colour(mark: Mark) -> str:
 
 
 def _end_labels(lines: Sequence[Line], x: Axis, y: Axis) -> list[str]:
-    order = sorted(lines, key=lambda line: -line.values[-1])
-    places = keep_apart([_down(y, float(line.values[-1])) / 10 for line in order], _LABEL_GAP)
-    return [
-        f'<span class="end c{line.colour}" style="left:{100 * x.place(line.steps[-1]):.1f}%;top:{place:.1f}%">'
-        f"{short(float(line.values[-1]))}</span>"
-        for line, place in zip(order, places, strict=True)
-    ]
+    """Of lines that end side by side, so that labels would meet, they are kept apart."""
+    columns: list[list[Line]] = []
+    for line in sorted(lines, key=lambda line: line.steps[-1]):
+        if columns and x.place(line.steps[-1]) - x.place(columns[-1][0].steps[-1]) < _LABEL_WIDTH:
+            columns[-1].append(line)
+        else:
+            columns.append([line])
+    labels = []
+    for column in columns:
+        order = sorted(column, key=lambda line: -line.values[-1])
+        places = keep_apart([_down(y, float(line.values[-1])) / 10 for line in order], _LABEL_GAP)
+        labels += [
+            f'<span class="end c{line.colour}" style="left:{100 * x.place(line.steps[-1]):.1f}%;top:{place:.1f}%">'
+            f"{short(float(line.values[-1]))}</span>"
+            for line, place in zip(order, places, strict=True)
+        ]
+    return labels
 
 
 def keep_apart(places: Sequence[float], gap: float) -> list[float]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from coex.analysis.evaluate import find_saved
 from coex.bonuses.coex import CoexConfig
-from coex.config import RunConfig
+from coex.config import RunConfig, setting_text
 from coex.errors import CoexError
 from coex.lock import is_in_use
 from coex.methods import changed_settings
@@ -48,7 +48,7 @@ class Run:
     def settings(self) -> str:
         """Those that make the method another one than the paper's, for people."""
         changed = changed_settings(self.config).items()
-        return ", ".join(f"{name} = {value}" for name, value in changed if _matters(name))
+        return ", ".join(f"{name} = {setting_text(value)}" for name, value in changed if _matters(name))
 
     @property
     def variant(self) -> str:

@@ -20,6 +20,7 @@ from coex.representation.adm import (
     forward_rollout,
     propensity_weights,
 )
+from coex.representation.location import locate
 
 NO_FINALS = torch.zeros(0, 2, dtype=torch.long), torch.zeros(0, 160, 160, 3, dtype=torch.uint8)
 

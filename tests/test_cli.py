@@ -21,7 +21,7 @@ from coex.rundir import read_metrics
         ("train", "which game?"),
         ("train hero --method a2d", "closest: a2c"),
         ("train hero --method pppo", "closest: ppo"),
-        ("train hero --preset desktop", "--preset takes paper or laptop, not 'desktop'"),
+        ("train hero --preset desktop", "--preset takes default or paper, not 'desktop'"),
         ("train --config none.json --preset paper", "exclude each other"),
         ("train hero --method ppo --set learner.num_epochs=0", "learner.num_epochs must be at least 1"),
         ("train hero --method ppo --envs 1 --set learner.num_steps=3", "learner.num_minibatches"),
@@ -99,7 +99,7 @@ def test_a_second_run_in_the_same_directory_is_refused(tmp_path: Path, capsys: p
     assert (tmp_path / "run" / "summary.json").read_bytes() == summary
 
 
-@pytest.mark.parametrize("options", ["--method a2c", "--method ppo --preset laptop --set learner.num_steps=40"])
+@pytest.mark.parametrize("options", ["--method a2c", "--method ppo --set learner.num_steps=40"])
 def test_a_run_can_be_repeated_from_its_configuration(options: str, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     shared = "--steps 400 --envs 3 --seed 4 --sticky 0.25 --quiet"
@@ -118,7 +118,7 @@ def test_another_length_has_its_own_schedule(tmp_path: Path, capsys: pytest.Capt
     assert json.loads((second / "config.json").read_text())["schedule_steps"] == 160
 
 
-@pytest.mark.parametrize(("method", "falls"), [("a2c", True), ("ppo", False)])
+@pytest.mark.parametrize(("method", "falls"), [("a2c --preset paper", True), ("ppo", False)])
 def test_a_rate_that_has_come_to_0_is_said(
     method: str, falls: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,7 +133,7 @@ def test_a_configuration_of_an_earlier_version_is_named(tmp_path: Path, capsys: 
     settings = {"game": "Freeway", "method": "a2c", "total_steps": 40, "num_envs": 2}
     (tmp_path / "config.json").write_text(json.dumps(settings))
     assert main(["train", "--config", str(tmp_path / "config.json"), "--out", str(tmp_path / "run")]) == 0
-    assert "does not have seed, num_workers, schedule_steps, …: today's defaults" in capsys.readouterr().err
+    assert "does not have preset, seed, num_workers, …: today's defaults" in capsys.readouterr().err
     for name, value in (("game", 5), ("method", [1])):
         (tmp_path / "config.json").write_text(json.dumps(settings | {name: value}))
         assert main(["train", "--config", str(tmp_path / "config.json")]) == 2

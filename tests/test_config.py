@@ -1,5 +1,6 @@
 """Settings by name, and the paper's presets."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -14,8 +15,8 @@ def configure(*assignments: str, game: str = "montezuma", method: str = "a2c") -
     return make_config(game, method, parse_assignments(list(assignments)))
 
 
-def test_defaults_are_the_papers() -> None:
-    config = make_config("montezuma", "a2c")
+def test_the_papers_preset_is_the_papers() -> None:
+    config = make_config("montezuma", "a2c", preset="paper")
     assert (config.num_envs, config.learner.num_steps, config.learner.learning_rate) == (16, 5, 7e-4)
     assert (config.learner.gamma, config.learner.entropy_weight, config.learner.max_grad_norm) == (
         0.99,
@@ -25,20 +26,24 @@ def test_defaults_are_the_papers() -> None:
     assert config.reward.extrinsic_weight == 10  # β₁ of plain A2C on this game
     assert (config.env.frame_skip, config.env.sticky, config.env.max_noops) == (4, 0.0, 30)
     assert (config.learner.centre_observations, config.env.stagger) == (False, 0)
-    assert make_config("hero", "a2c").reward.extrinsic_weight == 1
+    assert (config.learner.optimizer, config.learner.gae_lambda, config.learner.normalise_advantages) == (
+        "rmsprop",
+        1.0,
+        False,
+    )
+    assert make_config("hero", "a2c", preset="paper").reward.extrinsic_weight == 1
+    assert make_config("hero", "a2c+coex", preset="paper").bonus.adm.found_by == 0  # the policy learns from the start
 
 
-def test_other_environments_have_weights_of_their_own() -> None:
-    for method in ("a2c+coex", "a2c+simhash"):
-        reward = make_config("gym:MiniGrid-DoorKey-6x6-v0", method).reward
-        assert (reward.extrinsic_weight, reward.bonus_weight) == (50, 5)
-    assert make_config("gym:MiniGrid-DoorKey-6x6-v0", "a2c").reward.extrinsic_weight == 50
-    ppo = make_config("gym:MiniGrid-DoorKey-6x6-v0", "ppo+coex").reward
-    assert (ppo.extrinsic_weight, ppo.bonus_weight) == (2, 0.1)
+@pytest.mark.parametrize("game", ["montezuma", "hero", "gym:MiniGrid-DoorKey-6x6-v0"])
+@pytest.mark.parametrize("method", METHODS)
+def test_by_default_a_bonus_weighs_a_tenth_of_a_reward(game: str, method: str) -> None:
+    reward = make_config(game, method).reward
+    assert (reward.extrinsic_weight, reward.bonus_weight) == (1.0, 0.1 if "+" in method else 0.0)
 
 
-def test_ppos_defaults_are_the_papers() -> None:
-    config = make_config("montezuma", "ppo+coex")
+def test_ppos_preset_is_the_papers() -> None:
+    config = make_config("montezuma", "ppo+coex", preset="paper")
     learner = config.learner
     assert (config.num_envs, learner.num_steps, learner.num_minibatches, learner.num_epochs) == (128, 128, 4, 4)
     assert (learner.gamma, learner.gae_lambda, learner.learning_rate, learner.entropy_weight) == (
@@ -51,19 +56,24 @@ def test_ppos_defaults_are_the_papers() -> None:
     assert not learner.two_value_heads
     assert (config.reward.extrinsic_weight, config.reward.bonus_weight) == (2, 1)
     assert (config.env.sticky, config.env.max_noops, config.env.max_episode_frames) == (0.25, 0, 18_000)
-    assert make_config("venture", "ppo+coex").reward == config.reward  # whatever the game
+    assert make_config("venture", "ppo+coex", preset="paper").reward == config.reward  # whatever the game
     assert make_config("privateeye", "ppo+coex").bonus.clusters.threshold == 0.55  # τ and ψ are A2C's
     assert make_config("seaquest", "ppo+coex").bonus.state == "xyR"
 
 
 @pytest.mark.parametrize("game", ["montezuma", "gym:MiniGrid-Empty-5x5-v0"])
-@pytest.mark.parametrize("method", ["a2c", "ppo+coex"])
-def test_presets_differ_in_the_learner_and_the_environments_number(game: str, method: str) -> None:
-    paper, laptop = (make_config(game, method, preset=preset) for preset in ("paper", "laptop"))
-    assert laptop.learner.learning_rate > paper.learner.learning_rate
-    assert laptop.num_envs <= paper.num_envs
-    assert (laptop.env, laptop.reward, laptop.bonus) == (paper.env, paper.reward, paper.bonus)
-    assert make_config(game, method) == (paper if game == "montezuma" else laptop)
+@pytest.mark.parametrize("method", ["a2c+coex", "ppo+coex"])
+def test_presets_differ_in_the_learner_and_its_units_not_in_what_is_counted(game: str, method: str) -> None:
+    paper, default = (make_config(game, method, preset=preset) for preset in ("paper", "default"))
+    assert default == make_config(game, method)
+    assert default.learner.centre_observations
+    assert default.env == dataclasses.replace(paper.env, stagger=default.env.stagger)
+    assert (default.bonus.state, default.bonus.clusters) == (paper.bonus.state, paper.bonus.clusters)
+
+
+def test_a_preset_may_be_among_the_settings() -> None:
+    assert make_config("hero", "a2c", {"preset": "paper"}) == make_config("hero", "a2c", preset="paper")
+    assert make_config("hero", "a2c", preset="paper").preset == "paper"
 
 
 def test_schedules_follow_the_number_of_steps_unless_set() -> None:
@@ -112,7 +122,7 @@ def test_bad_settings_are_said_by_name(method: str, assignment: str, message: st
         ("a2c", "learner.clip_range=0.2", "no setting 'learner.clip_range'"),
         ("ppo", "learner.rmsprop_alpha=0.9", "no setting 'learner.rmsprop_alpha'"),
         ("ppo", "learner.gae_lambda=2", "learner.gae_lambda must be from 0 to 1, not 2"),
-        ("ppo", "learner.num_minibatches=99999", "a rollout has only 16384 steps"),
+        ("ppo", "learner.num_minibatches=99999", "a rollout has only 1024 steps"),
         ("ppo", "learner.two_value_heads=true", "needs a bonus, and ppo has none"),
         ("ppo", "learner.two_value_heads=maybe", "takes true or false"),
         ("ppo+coex", "bonus.adm.minibatch=0", "bonus.adm.minibatch must be at least 1"),

@@ -67,7 +67,7 @@ def _add_train(commands: Any) -> None:
         description="Train an agent and write everything about it into one directory.",
         epilog="examples:\n"
         "  coex train montezuma --method a2c --steps 1e6\n"
-        "  coex train montezuma --method ppo+coex --preset laptop --steps 1e6\n"
+        "  coex train freeway --method ppo+coex --steps 1e6\n"
         "  coex train gym:MiniGrid-DoorKey-6x6-v0 --steps 200000 --seed 1 --set learner.gamma=0.995\n"
         "  coex train --config runs/old/config.json --out runs/again",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -75,8 +75,8 @@ def _add_train(commands: Any) -> None:
     train.add_argument("game", nargs="?", metavar="GAME", help="a game as 'coex games' lists them, or gym:ID")
     train.add_argument("--method", metavar="NAME", help="what learns; 'coex methods' lists them (default: a2c)")
     train.add_argument(
-        "--preset", metavar="NAME", help="paper, or laptop: settings that learn in 1e5 steps on one small machine "
-        "(default: paper for the paper's games, laptop elsewhere)",
+        "--preset", metavar="NAME", help="default, which learns within 1e5 to 1e6 steps, or paper: the paper's settings, "
+        "made for 1e8",
     )  # fmt: skip
     train.add_argument("--steps", metavar="N", help="agent steps over all environments (default: 1e6)")
     train.add_argument("--seed", metavar="S", help="the same seed gives the same run (default: 0)")
@@ -155,6 +155,7 @@ def _resume(options: argparse.Namespace) -> int:
 
 
 def _learn(config: Any, out: Path, options: argparse.Namespace, *, resume: bool) -> int:
+    from coex.methods import PAPER_STEPS
     from coex.progress import Progress, number
     from coex.resume import is_finished
     from coex.stopping import StopSignal
@@ -165,6 +166,11 @@ def _learn(config: Any, out: Path, options: argparse.Namespace, *, resume: bool)
         progress.say(f"{out} is finished: all {config.total_steps:,} steps are done (--steps extends it)")
         return 0
     progress.say(f"{config.method} on {config.game}, seed {config.seed}, {config.num_envs} environments → {out}")
+    if config.preset == "paper" and config.total_steps < PAPER_STEPS:
+        progress.say(
+            f"the paper's settings are made for 100 million steps: within {PAPER_STEPS:,} expect a policy that is blind to "
+            "the picture and few rewards; the default settings learn sooner"
+        )
     if config.rate_decays and config.total_steps > config.schedule_steps:
         progress.say(f"the learning rate is 0 from step {config.schedule_steps:,} on (schedule_steps)")
     stop = StopSignal()
@@ -199,7 +205,8 @@ def _run_config(options: argparse.Namespace) -> Any:
         raise UsageError("which game? 'coex games' lists them, or name a Gymnasium environment: gym:ID")
     method = options.method or settings.pop("method", "a2c")
     settings.pop("game", None), settings.pop("method", None)
-    config = make_config(game, method, settings, options.preset)
+    # The first runs did not say their preset, and were the paper's.
+    config = make_config(game, method, settings, options.preset or ("paper" if options.config else "default"))
     if options.config and not options.quiet and (lacking := lacking_settings(config, load_config(options.config))):
         names = ", ".join(lacking[:3]) + (", …" if len(lacking) > 3 else "")
         print(f"{options.config} does not have {names}: today's defaults are taken", file=sys.stderr)

@@ -29,6 +29,7 @@ class RunConfig:
 
     game: str
     method: str
+    preset: str = "default"  # what the other settings are by default
     total_steps: int = 1_000_000  # agent steps over all environments
     seed: int = 0
     num_envs: int = 16
@@ -70,7 +71,7 @@ class RunConfig:
     @property
     def rate_decays(self) -> bool:
         """Whether the learning rate falls to 0 over `schedule_steps`."""
-        return not isinstance(self.learner, PPOConfig) or self.learner.decay_learning_rate
+        return self.learner.decay_learning_rate
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

@@ -19,6 +19,7 @@ from coex.learners.a2c import A2C, A2CConfig
 from coex.learners.batch import RewardConfig
 from coex.learners.networks import ActorCritic
 from coex.learners.ppo import PPO, PPOConfig
+from coex.representation.adm import ADMConfig
 from coex.representation.clusters import ClusterConfig
 
 _LEARNERS = {
@@ -36,7 +37,8 @@ METHODS = {
     for learner, name in _LEARNERS.items()
     for bonus, how in _BONUSES.items()
 }
-PRESETS = ("paper", "laptop")
+PRESETS = ("default", "paper")
+PAPER_STEPS = 10_000_000  # with fewer, the paper's settings bring little
 
 
 @dataclass(frozen=True)
@@ -60,40 +62,43 @@ GAMES = {
     "Seaquest": GameSettings(1.0, 0.5, 10.0, state="xyR"),
     "Venture": GameSettings(10.0, 10.0, 10.0, threshold=0.7),
 }
-# Other environments: a bonus of a tenth of the reward leads to a goal and does not outweigh it. Both are large because
-# of RMSProp's ε: once the bonus fades, the gradients of smaller ones make steps too small to learn from.
-ELSEWHERE = GameSettings(extrinsic_weight=50.0, bonus_weight=5.0, plain_weight=50.0)
-
-# For worlds that are learned in 10⁵ steps, not 10⁸. RMSProp's running squares, which start at 1, forget that sooner;
-# a gradient is cut so late that the few updates with a reward in them outweigh the many without.
-LAPTOP_A2C = A2CConfig(learning_rate=1e-3, rmsprop_alpha=0.9, max_grad_norm=10.0)
-# Elsewhere the player is often a small part of a still picture, and without centring the value's error is spent on what
-# all pictures share: in MiniGrid's four rooms, the network ended with nearly the same features everywhere.
-LAPTOP_A2C_ELSEWHERE = dataclasses.replace(LAPTOP_A2C, centre_observations=True)
-STAGGER = 100  # frames: A2C's short rollouts should not show the same moment of all episodes
-# 8 environments give an update every 1,024 steps, not every 16,384; the rate is OpenAI baselines' for such rollouts.
-LAPTOP_PPO = PPOConfig(learning_rate=2.5e-4, decay_learning_rate=True)
+# The default settings, for all games. What each of them does on Freeway: docs/results.md.
+# The player is a small part of a still picture: without centring, the network's features end nearly the same everywhere.
+# Rewards and advantages in their own units: a bonus that shifts every value by a hundred leaves nothing to learn from.
+WEIGHTS = RewardConfig(extrinsic_weight=1.0, bonus_weight=0.1)  # a bonus leads to rewards and does not outweigh them
+A2C_DEFAULT = A2CConfig(
+    gae_lambda=0.95,
+    optimizer="adam",
+    learning_rate=2.5e-4,
+    decay_learning_rate=False,
+    entropy_weight=0.05,
+    normalise_rewards=True,
+    normalise_advantages=True,
+    centre_observations=True,
+)
+PPO_DEFAULT = PPOConfig(learning_rate=2.5e-4, centre_observations=True)
 # Elsewhere, a rate and a range like those that rl-starter-files trains MiniGrid's PPO with (7e-4, 0.2). Once a task is
 # mastered its advantages are noise, which normalising makes large: without a bound on a rollout's change, one of two
 # seeds forgot four rooms that it had left in every episode.
-LAPTOP_PPO_ELSEWHERE = dataclasses.replace(LAPTOP_PPO, learning_rate=1e-3, clip_range=0.2, max_kl=0.03)
+PPO_ELSEWHERE = dataclasses.replace(PPO_DEFAULT, learning_rate=1e-3, clip_range=0.2, max_kl=0.03)
+# Frames: environments out of step, so that a short rollout does not show the same moment of all episodes.
+STAGGER, STAGGER_ELSEWHERE = 8_192, 100
 
 
-def make_config(game: str, method: str, settings: dict[str, Any] | None = None, preset: str | None = None) -> RunConfig:
-    """A method's settings on a game, with `settings` put in.
-
-    They are the paper's, or those for one small machine: by default the paper's for its games, the others elsewhere.
-    """
-    game = resolve_game(game)
+def make_config(game: str, method: str, settings: dict[str, Any] | None = None, preset: str = "default") -> RunConfig:
+    """A method's settings on a game, with `settings` put in: the default ones, or the paper's."""
+    game, settings = resolve_game(game), dict(settings or {})
+    preset = settings.pop("preset", preset)
     if method not in METHODS:
         close = difflib.get_close_matches(method, METHODS, n=3, cutoff=0.4) or list(METHODS)
         raise UsageError(f"unknown method {method!r}; closest: {', '.join(close)} ('coex methods' lists all)")
-    preset = preset or ("paper" if is_atari(game) else "laptop")
     if preset not in PRESETS:
         raise UsageError(f"--preset takes {' or '.join(PRESETS)}, not {preset!r}")
     make_defaults = _ppo_defaults if method.startswith("ppo") else _a2c_defaults
-    config = make_defaults(game, method, _make_bonus_config(game, method), is_paper=preset == "paper")
-    return with_settings(config, settings or {}).resolved()
+    is_paper = preset == "paper"
+    config = make_defaults(game, _make_bonus_config(game, method, is_paper=is_paper), is_paper=is_paper)
+    config = dataclasses.replace(config, method=method, preset=preset)
+    return with_settings(config, settings).resolved()
 
 
 def read_config(settings: dict[str, Any]) -> RunConfig:
@@ -101,56 +106,60 @@ def read_config(settings: dict[str, Any]) -> RunConfig:
     rest = dict(settings)
     if not {"game", "method"} <= rest.keys():
         raise UsageError("a run's configuration must name its game and method")
-    return make_config(rest.pop("game"), rest.pop("method"), rest)
+    return make_config(rest.pop("game"), rest.pop("method"), rest, "paper")  # the first runs did not say their preset
 
 
 def changed_settings(config: RunConfig) -> dict[str, Any]:
-    """The settings, by full name, that differ from the method's on this game; a run's length and seed are its own."""
-    defaults = make_config(config.game, config.method, {"total_steps": config.total_steps, "seed": config.seed})
-    ours, theirs = flat_settings(config.to_dict()), flat_settings(defaults.to_dict())
+    """The settings, by full name, that differ from the preset's for this game; a run's length and seed are its own."""
+    own = {"total_steps": config.total_steps, "seed": config.seed}
+    preset = make_config(config.game, config.method, own, config.preset)
+    ours, theirs = flat_settings(config.to_dict()), flat_settings(preset.to_dict())
     return {name: value for name, value in ours.items() if theirs.get(name) != value}
 
 
-def _a2c_defaults(game: str, method: str, bonus: BonusConfig | None, *, is_paper: bool) -> RunConfig:
-    weights = GAMES.get(game, ELSEWHERE)
-    laptop = LAPTOP_A2C if is_atari(game) else LAPTOP_A2C_ELSEWHERE
+def _a2c_defaults(game: str, bonus: BonusConfig | None, *, is_paper: bool) -> RunConfig:
+    row = GAMES.get(game, GameSettings())
+    paper = RewardConfig(row.extrinsic_weight if bonus else row.plain_weight, row.bonus_weight)
+    env = GameConfig() if is_atari(game) else GameConfig(frame_skip=1, max_noops=0)
     return RunConfig(
         game=game,
-        method=method,
+        method="",
         num_envs=16,
-        env=GameConfig() if is_atari(game) else GameConfig(frame_skip=1, max_noops=0, stagger=STAGGER),
-        learner=A2CConfig() if is_paper else laptop,
-        reward=RewardConfig(weights.extrinsic_weight, weights.bonus_weight)
-        if bonus
-        else RewardConfig(weights.plain_weight, bonus_weight=0.0),
+        env=env if is_paper else _staggered(env, game),
+        learner=A2CConfig() if is_paper else A2C_DEFAULT,
+        reward=_weights(paper if is_paper else WEIGHTS, bonus),
         bonus=bonus,
     )
 
 
-def _ppo_defaults(game: str, method: str, bonus: BonusConfig | None, *, is_paper: bool) -> RunConfig:
-    if is_atari(game):
-        # As in random network distillation: sticky actions instead of no-ops, episodes of 4,500 steps at most.
-        env = GameConfig(sticky=0.25, max_noops=0, max_episode_frames=18_000)
-        laptop, bonus_weight = LAPTOP_PPO, 1.0  # of all games (appendix B)
-    else:
-        env = GameConfig(frame_skip=1, max_noops=0)
-        # Rewards are normalised, so a weak bonus guides as well as a strong one until the first reward is met. Where a
-        # goal ends the episode, an agent with a strong one goes on collecting it instead.
-        laptop, bonus_weight = LAPTOP_PPO_ELSEWHERE, 0.1
+def _ppo_defaults(game: str, bonus: BonusConfig | None, *, is_paper: bool) -> RunConfig:
+    # As in random network distillation: sticky actions instead of no-ops, episodes of 4,500 steps at most.
+    atari = GameConfig(sticky=0.25, max_noops=0, max_episode_frames=18_000)
+    env = atari if is_atari(game) else GameConfig(frame_skip=1, max_noops=0)
+    learner = PPO_DEFAULT if is_atari(game) else PPO_ELSEWHERE
     return RunConfig(
         game=game,
-        method=method,
-        num_envs=128 if is_paper else 8,
-        env=env,
-        learner=PPOConfig() if is_paper else laptop,
-        reward=RewardConfig(extrinsic_weight=2.0, bonus_weight=bonus_weight if bonus else 0.0),
+        method="",
+        num_envs=128 if is_paper else 8,  # 8: an update every 1,024 steps, not every 16,384
+        env=env if is_paper else _staggered(env, game),
+        learner=PPOConfig() if is_paper else learner,
+        reward=_weights(RewardConfig(2.0, 1.0) if is_paper else WEIGHTS, bonus),  # of all games (appendix B)
         bonus=bonus,
     )
 
 
-def _make_bonus_config(game: str, method: str) -> BonusConfig | None:
-    row = GAMES.get(game, ELSEWHERE)
-    coex = CoexConfig(state=row.state, clusters=ClusterConfig(threshold=row.threshold))
+def _staggered(env: GameConfig, game: str) -> GameConfig:
+    return dataclasses.replace(env, stagger=STAGGER if is_atari(game) else STAGGER_ELSEWHERE)
+
+
+def _weights(weights: RewardConfig, bonus: BonusConfig | None) -> RewardConfig:
+    return weights if bonus else dataclasses.replace(weights, bonus_weight=0.0)
+
+
+def _make_bonus_config(game: str, method: str, *, is_paper: bool) -> BonusConfig | None:
+    row = GAMES.get(game, GameSettings())
+    adm = ADMConfig(found_by=0) if is_paper else ADMConfig()
+    coex = CoexConfig(state=row.state, adm=adm, clusters=ClusterConfig(threshold=row.threshold))
     match method.partition("+")[2]:
         case "coex":
             return coex

@@ -69,6 +69,8 @@ class Progress:
             else duration(point["seconds"]),
             f"return {number(point['return_mean40'])} over {point['episodes']} episodes",
         ]
+        if point.get("held_steps", 0) == step:
+            parts.append("waiting for the player to be found")
         if point.get("adm/distance") is not None:
             parts.append(f"location off by {point['adm/distance']:.1f} cells")
         if point.get("rooms/clusters") is not None:

@@ -11,6 +11,9 @@ from coex.rundir import RunDirectory
 
 Metrics = dict[str, float]
 
+_PATIENCE = 50_000  # steps of learning after which a network should see something
+_BLIND_SPREAD = 0.05  # agents that learn have more from their first thousands of steps on, blind ones 0.02 and less
+
 
 class RunLog:
     """Averages metrics between log points and hands them to the run directory and the progress line."""
@@ -23,6 +26,7 @@ class RunLog:
         self._started = self._point_at = time.monotonic()
         self._point_step = 0
         self._values: dict[str, list[float]] = {}  # since the last point
+        self._has_warned = False
 
     def add(self, rollout: Rollout, metrics: Metrics, step: int) -> None:
         self._run.add_episodes(rollout.episodes)
@@ -64,12 +68,14 @@ class RunLog:
             "point_seconds": now - self._point_at,
             "point_step": self._point_step,
             "values": self._values,
+            "has_warned": self._has_warned,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         now = time.monotonic()
         self._started, self._point_at = now - state["seconds"], now - state["point_seconds"]
         self._point_step, self._values = state["point_step"], state["values"]
+        self._has_warned = state["has_warned"]
 
     def _log_point(self, step: int, *, last: bool = False) -> None:
         now = time.monotonic()
@@ -87,5 +93,19 @@ class RunLog:
         point |= self._bonus.snapshot() if self._bonus else {}
         self._run.log(point)
         self._progress.show(point, last=last or step >= self._config.total_steps)
+        if not self._has_warned and is_blind(point):
+            self._has_warned = True
+            self._progress.warn(
+                f"the network sees nothing after {step:,} steps: its policy is the same whatever the picture (log π varies "
+                f"by {point['network/policy_spread']:.1g}); try the default settings in place of --preset paper, "
+                "learner.centre_observations=true, or a smaller reward.bonus_weight"
+            )
         self._point_at, self._point_step = now, step
         self._values = {}
+
+
+def is_blind(point: dict[str, Any]) -> bool:
+    """Whether a log point shows a policy and features that do not depend on the picture, though they had time to."""
+    learned = point["step"] - point["held_steps"]
+    spreads = (point["network/spread"], point["network/policy_spread"])
+    return learned >= _PATIENCE and max(spreads) < _BLIND_SPREAD

@@ -133,13 +133,17 @@ class Agent:
         self.collector = Collector(env, config.learner.num_steps, generator, device)
         self._reward = config.reward
         self._env = env
+        self._held_steps = 0  # while the policy waited for the bonus to be ready
 
     def iterate(self) -> tuple[Rollout, Metrics]:
         steps_before = self.collector.steps_done
         rollout = self.collector.collect(self._policy)
         novelty = self.bonus.reward(rollout) if self.bonus else None  # (T, N)
         rewards = make_rewards(rollout.rewards, novelty, self._reward)
-        metrics = self._learner.update(rollout, rewards, steps_before)
+        held = self.bonus is not None and not self.bonus.ready
+        self._held_steps += held * rollout.num_transitions
+        metrics = self._learner.update(rollout, rewards, steps_before, hold_policy=held)
+        metrics |= {"held_steps": float(self._held_steps), "reward/mean": rollout.rewards.mean().item()}
         self._learner.network.take_in(rollout.views["policy"][:-1])
         return rollout, metrics | (self.bonus.update(rollout) if self.bonus else {})
 
@@ -150,6 +154,7 @@ class Agent:
             "learner": self._learner.state_dict(),
             "bonus": self.bonus.state_dict() if self.bonus else None,
             "generators": self._generators.state_dict(),
+            "held_steps": self._held_steps,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> list[int]:
@@ -160,6 +165,7 @@ class Agent:
         if self.bonus:
             self.bonus.load_state_dict(state["bonus"])
         self._generators.load_state_dict(state["generators"])
+        self._held_steps = state["held_steps"]
         restarted = [index for index, is_exact in enumerate(exact) if not is_exact]
         if restarted:
             self.collector.restart_episodes(restarted)

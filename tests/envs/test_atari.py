@@ -50,6 +50,31 @@ def test_a_step_is_four_frames_and_shows_the_brighter_of_the_last_two() -> None:
     np.testing.assert_array_equal(skipping.rgb(), np.maximum(third, single.rgb()))
 
 
+def episode_lengths(game: AtariGame, episodes: int) -> list[int]:
+    lengths = []
+    for _ in range(episodes):
+        game.reset()
+        lengths.append(next(step for step in range(1, 100) if game.step(0)[2]))
+    return lengths
+
+
+def test_staggered_environments_end_their_first_episodes_apart_and_no_other() -> None:
+    config = GameConfig(max_noops=0, max_episode_frames=40, stagger=20)
+    lengths = [episode_lengths(make(config=config, seed=seed), 3) for seed in range(40)]
+    assert {first for first, *_ in lengths} == {1, 2, 3, 4, 5}
+    assert all(rest == [10, 10] for _, *rest in lengths)
+
+
+def test_a_staggered_first_episode_is_restored_as_it_was() -> None:
+    config = GameConfig(max_noops=0, max_episode_frames=80, stagger=72)
+    games = [make(config=config, seed=seed) for seed in range(2)]
+    left = [next(step for step in range(1, 100) if game.step(0)[2]) for game in games]
+    assert left[0] != left[1]
+    fresh = [make(config=config, seed=seed) for seed in range(2)]
+    fresh[1].load_state_dict(fresh[0].state_dict())
+    assert next(step for step in range(1, 100) if fresh[1].step(0)[2]) == left[0]
+
+
 def test_noops_are_from_1_to_30_frames() -> None:
     game = make(config=GameConfig())
     frames = []

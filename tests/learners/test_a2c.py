@@ -1,13 +1,17 @@
 """The loss against NumPy and against Stable-Baselines3's own update."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
 
 from coex.errors import UsageError
-from coex.learners.a2c import A2CConfig, a2c_loss
-from coex.learners.batch import Batch
+from coex.learners.a2c import A2C, A2CConfig, a2c_loss
+from coex.learners.batch import Batch, Rewards
 from coex.learners.networks import ActorCritic
+from coex.learners.returns import rollout_returns
+from coex.rollout import Rollout
 
 
 def make_batch(size: int = 12, actions: int = 5) -> Batch:
@@ -51,6 +55,47 @@ def test_its_gradient_is_stable_baselines3s() -> None:
     )
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
+
+
+def targets(config: A2CConfig, rollout: Rollout, monkeypatch: pytest.MonkeyPatch) -> Batch:
+    """The batch that `update` makes of a rollout."""
+    seen: list[Batch] = []
+
+    def spy(network: ActorCritic, batch: Batch, config: A2CConfig) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        seen.append(batch)
+        return a2c_loss(network, batch, config)
+
+    monkeypatch.setattr("coex.learners.a2c.a2c_loss", spy)
+    rewards = Rewards(rollout.rewards, torch.zeros_like(rollout.rewards), bonus_weight=0.0)
+    A2C(ActorCritic(6), config, schedule_steps=1).update(rollout, rewards, 0)
+    return seen[0]
+
+
+def test_advantages_may_be_normalised_and_returns_be_lambda_returns(
+    make_rollout: Callable[..., Rollout], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollout = make_rollout(steps=7)
+    plain = targets(A2CConfig(gae_lambda=0.9), rollout, monkeypatch)
+    expected = rollout_returns(rollout, rollout.rewards, 0.99, 0.9)
+    torch.testing.assert_close(plain.returns, expected.reshape(-1, 1))
+    advantages = (expected - rollout.values).flatten().double().numpy()
+    np.testing.assert_allclose(plain.advantages.numpy(), advantages, rtol=1e-5, atol=1e-6)
+    scaled = targets(A2CConfig(gae_lambda=0.9, normalise_advantages=True), rollout, monkeypatch)
+    np.testing.assert_allclose(
+        scaled.advantages.numpy(), (advantages - advantages.mean()) / advantages.std(), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_rewards_may_be_in_units_of_their_returns(
+    make_rollout: Callable[..., Rollout], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then their own unit does not matter."""
+    config = A2CConfig(normalise_rewards=True, normalise_advantages=True)
+    one, other = make_rollout(), make_rollout()
+    other.rewards[...] *= 100.0
+    torch.manual_seed(0)
+    first = targets(config, one, monkeypatch)
+    torch.testing.assert_close(first.returns, targets(config, other, monkeypatch).returns)
 
 
 def test_advantages_carry_no_gradient_into_the_value() -> None:

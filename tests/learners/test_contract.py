@@ -17,7 +17,8 @@ from coex.rollout import Rollout
 
 CONFIGURATIONS: list[tuple[str, dict[str, object]]] = [
     ("a2c", {}),
-    ("a2c", {"centre_observations": True}),
+    ("a2c", {"optimizer": "rmsprop", "normalise_rewards": False, "normalise_advantages": False, "gae_lambda": 1.0}),
+    ("a2c", {"centre_observations": False}),
     ("ppo", {"num_epochs": 2}),
     ("ppo", {"num_epochs": 1, "normalise_rewards": False, "normalise_advantages": False, "decay_learning_rate": True}),
     ("ppo+coex", {"num_epochs": 1, "two_value_heads": True}),
@@ -28,7 +29,7 @@ MakeLearner = Callable[[], Learner]
 @pytest.fixture(params=CONFIGURATIONS, ids=[f"{method}{settings or ''}" for method, settings in CONFIGURATIONS])
 def make(request: pytest.FixtureRequest) -> MakeLearner:
     method, settings = request.param
-    config = make_config("montezuma", method, {"learner": settings}, preset="laptop")
+    config = make_config("montezuma", method, {"learner": settings})
 
     def make_one() -> Learner:
         torch.manual_seed(0)
@@ -48,6 +49,31 @@ def test_its_figures_are_finite_and_the_network_moves(make, make_rollout):
     assert all(math.isfinite(value) for value in metrics.values())
     assert {"policy_loss", "value_loss", "entropy", "grad_norm", "learning_rate", "explained_variance"} <= set(metrics)
     assert all((before[name] != value).any() for name, value in learner.network.named_parameters())
+
+
+def test_it_says_how_the_network_is(make, make_rollout):
+    learner, rollout = make(), make_rollout()
+    metrics = learner.update(rollout, rewards_of(rollout), 0)
+    assert metrics["network/spread"] > 0
+    assert metrics["network/policy_spread"] > 0
+    assert 0 <= metrics["network/dead_units"] < 1
+    assert 0 <= metrics["cut_gradients"] <= 1
+
+
+def test_a_policy_that_is_held_keeps_to_what_it_did(make, make_rollout):
+    """Its value learns; of its policy, only the entropy's gradient is left, which makes it more uniform."""
+    learner, other = make(), make()
+    for seed in range(4):
+        rollout = make_rollout(seed)
+        with torch.no_grad():
+            learner.network.policy.bias.copy_(torch.arange(6.0))
+        before = learner.network.value.weight.clone()
+        metrics = learner.update(rollout, rewards_of(rollout), 0, hold_policy=True)
+        assert metrics["policy_loss"] == pytest.approx(0.0, abs=1e-9)
+        assert (learner.network.value.weight != before).any()
+        assert learner.network.policy.bias.detach().std() <= torch.arange(6.0).std()
+    rollout = make_rollout()
+    assert other.update(rollout, rewards_of(rollout), 0)["policy_loss"] != 0
 
 
 def test_the_rollout_is_left_alone(make, make_rollout, assert_same_rollout):

@@ -138,6 +138,9 @@ def test_figures_are_of_whole_minibatches(make_rollout, monkeypatch: pytest.Monk
         rollout.log_probs[:3] += 0.5  # moves some, not all
         figures.append(learner.update(rollout, make_rewards(rollout.rewards, None, RewardConfig()), steps_done=0))
     assert figures[0]["approx_kl"] > 0.01
+    for point in figures:  # how far states differ is told of the states of one pass
+        for name in ("network/spread", "network/policy_spread", "network/dead_units"):
+            del point[name]
     assert figures[1] == pytest.approx(figures[0], rel=1e-4)
 
 

@@ -12,6 +12,9 @@ Metrics = dict[str, float]
 class Bonus(Protocol):
     """A reward for what the agents reached, worked out after the rollout in one batch."""
 
+    @property
+    def ready(self) -> bool: ...  # False: what it rewards cannot be trusted yet, and the policy is held uniform
+
     def reward(self, rollout: Rollout) -> Tensor: ...  # (T, N), unscaled; advances counts
     def update(self, rollout: Rollout) -> Metrics: ...  # fits its own networks on the rollout just rewarded
     def snapshot(self) -> dict[str, Any]: ...  # what only a log point needs: sizes, rooms, the clusters' ARI

@@ -80,6 +80,11 @@ class CoexBonus:
         if config.needs_adm:
             self._locator = ADMLocator(AttentiveDynamicsModel(num_actions, config.adm), device)
 
+    @property
+    def ready(self) -> bool:
+        """Whether the player has been found: a location that is wrong rewards noise."""
+        return self._locator is None or self._locator.has_found
+
     def reward(self, rollout: Rollout) -> Tensor:
         parts: dict[str, NDArray[np.int64]] = {}
         if self.config.needs_location:

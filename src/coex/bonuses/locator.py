@@ -24,6 +24,7 @@ from coex.rollout import Rollout
 
 _MAX_GRAD_NORM = 10.0  # far above what is seen: it only keeps a freak batch from undoing the model
 _FORWARD_SIZE = 256  # frames in a pass without gradient
+_SKILL_STEPS = 5_000  # over which the share of right guesses is averaged
 _BLOCK_STEPS = 8  # at least, where a rollout is that long: a block of T steps encodes T + 1 frames
 
 
@@ -69,6 +70,9 @@ class ADMLocator:
         self._optimizer = torch.optim.Adam(self._parameters, model.config.learning_rate, fused=True)
         self._carried: Tensor | None = None  # (N, 81) ᾱ on the frames the next rollout starts from
         self._pass: RolloutPass | None = None
+        self._skill = 1.0  # right guesses of recent steps, as a multiple of what chance would bring
+        self._steps = 0
+        self.has_found = model.config.found_by == 0
 
     def locate(self, rollout: Rollout) -> NDArray[np.int64]:
         """(T, N, 2) the cell (x, y) of the agent in the picture that each step led to."""
@@ -95,19 +99,36 @@ class ADMLocator:
             for block in cut(rollout, config.minibatch):
                 features, self._pass = self._pass or self._forward(block), None
                 steps.append(self._step(features, block))
-        return {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
+        metrics = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
+        self._judge(metrics["adm/accuracy"], rollout.num_transitions)
+        return metrics | {"adm/skill": self._skill}
+
+    def _judge(self, accuracy: float, steps: int) -> None:
+        """Whether the player is found: a uniform policy's actions show in nothing but what they move."""
+        self._steps += steps
+        share = min(1.0, steps / _SKILL_STEPS)
+        self._skill += share * (accuracy * self.model.num_actions - self._skill)
+        config = self.model.config
+        self.has_found = self.has_found or self._skill >= config.found_at or self._steps >= config.found_by
 
     def forget_attention(self) -> None:
         """The next rollout's first frames follow nothing: ᾱ starts from them."""
         self._carried = None
 
     def state_dict(self) -> dict[str, Any]:
-        state = {"model": self.model.state_dict(), "optimizer": self._optimizer.state_dict()}
+        state = {
+            "model": self.model.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "skill": self._skill,
+            "steps": self._steps,
+            "has_found": self.has_found,
+        }
         return state if self._carried is None else state | {"attention": self._carried}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
+        self._skill, self._steps, self.has_found = state["skill"], state["steps"], state["has_found"]
         attention = state.get("attention")
         self._carried = None if attention is None else attention.to(self._device)
 

@@ -45,6 +45,10 @@ class SimHashBonus:
         signs = pictures.flatten(1).float() @ self._weights > 0  # (M, bits)
         return np.packbits(signs.numpy(), axis=1).view(np.int64)
 
+    @property
+    def ready(self) -> bool:
+        return True
+
     def reward(self, rollout: Rollout) -> Tensor:
         keys = [self.hash(pictures) for pictures in rollout.next_view_parts("small")]
         counts = torch.from_numpy(self._counts.visit(np.concatenate(keys))).double()

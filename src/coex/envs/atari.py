@@ -32,7 +32,7 @@ class GameConfig:
     max_episode_frames: int = 108_000  # half an hour of play, then the episode is truncated
     levels: int = 0  # of a Gymnasium environment: episodes are those of so many of its seeds; 0: of any seed
     first_level: int = 0  # the first of these seeds
-    stagger: int = 0  # of a Gymnasium environment: its first episode is cut off after 1 to this many frames; 0: not
+    stagger: int = 0  # an environment's first episode is cut off after up to this many frames; 0: not
 
     def __post_init__(self) -> None:
         if self.frame_skip < 1:
@@ -49,6 +49,16 @@ class GameConfig:
         if self.max_episode_frames < self.frame_skip:
             raise UsageError(f"max_episode_frames must be at least {self.frame_skip} (one step)")
 
+    def first_episode_frames(self, generator: np.random.Generator) -> int:
+        """Where an environment's first episode is cut off.
+
+        Episodes of one length would end in all environments at once, and a short rollout would show nothing but their
+        beginnings, or nothing but their ends.
+        """
+        if not self.stagger:
+            return self.max_episode_frames
+        return min(self.max_episode_frames, self.frame_skip + int(generator.integers(self.stagger)))
+
     def with_whole_episodes(self) -> "GameConfig":
         """For who measures an agent: none is cut off to stagger the environments."""
         return replace(self, stagger=0)
@@ -58,9 +68,8 @@ class AtariGame:
     """One emulator, its generator and the painter of its screens."""
 
     def __init__(self, game: str, config: GameConfig, seed: np.random.SeedSequence) -> None:
-        for name in ("levels", "stagger"):
-            if getattr(config, name):
-                raise UsageError(f"env.{name} is for gym: environments: leave it at 0 for Atari")
+        if config.levels:
+            raise UsageError("env.levels is for gym: environments: leave it at 0 for Atari")
         ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.config = config
         self.generator = np.random.Generator(np.random.PCG64(seed))
@@ -79,6 +88,7 @@ class AtariGame:
         self._screens = list(self._painter.screens)  # the last but one, and the last
         self._last_action = 0
         self._episode_frames = 0
+        self._max_frames = config.first_episode_frames(self.generator)
 
     def reset(self) -> None:
         self._ale.reset_game()
@@ -105,7 +115,9 @@ class AtariGame:
             self._screens[0][...] = self._screens[1]
         self._episode_frames += self.config.frame_skip
         terminated: bool = self._ale.game_over()
-        truncated = not terminated and self._episode_frames > self.config.max_episode_frames - self.config.frame_skip
+        truncated = not terminated and self._episode_frames > self._max_frames - self.config.frame_skip
+        if terminated or truncated:
+            self._max_frames = self.config.max_episode_frames
         return reward, terminated, truncated
 
     def _act(self, action: int) -> int:
@@ -136,6 +148,7 @@ class AtariGame:
             "generator": self.generator.bit_generator.state,
             "last_action": self._last_action,
             "episode_frames": self._episode_frames,
+            "max_frames": self._max_frames,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> bool:
@@ -151,6 +164,7 @@ class AtariGame:
         self.generator.bit_generator.state = state["generator"]
         self._last_action = state["last_action"]
         self._episode_frames = state["episode_frames"]
+        self._max_frames = state["max_frames"]
         return True
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ class GymGame:
         self.action_names = _action_names(self._env, int(actions.n))
         self._last_action = 0
         self._episode_frames = 0
-        self._max_frames = self._staggered()
+        self._max_frames = self.config.first_episode_frames(self.generator)
         self._picture: Frame = np.zeros((1, 1, 3), np.uint8)
 
     def reset(self) -> None:
@@ -75,21 +75,12 @@ class GymGame:
     def load_state_dict(self, state: dict[str, Any]) -> bool:
         """Gymnasium has no way to save an environment: its episode begins again (False says so)."""
         self.generator.bit_generator.state = state["generator"]
-        self._max_frames = self._staggered()
+        self._max_frames = self.config.first_episode_frames(self.generator)
         self.reset()
         return False
 
     def close(self) -> None:
         self._env.close()
-
-    def _staggered(self) -> int:
-        """Where the first episode is cut off.
-
-        Episodes of one length would end in all environments at once, and a short rollout would show nothing but their
-        beginnings, or nothing but their ends.
-        """
-        longest = self.config.max_episode_frames
-        return min(longest, int(self.generator.integers(self.config.stagger)) + 1) if self.config.stagger else longest
 
 
 def _make(env_id: str) -> tuple[gymnasium.Env[Any, Any], Callable[[Any], Frame]]:

@@ -1,16 +1,18 @@
 """Advantage actor-critic, as in the paper's appendix A and OpenAI baselines' defaults."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
 from coex.learners import Metrics
 from coex.learners.batch import Batch, Rewards, make_batch
 from coex.learners.descent import Descent
-from coex.learners.loss import Parts, evaluate, explained_variance, mean_parts, weigh
+from coex.learners.loss import Parts, evaluate, explained_variance, mean_parts, normalised, weigh
 from coex.learners.networks import ActorCritic
-from coex.learners.returns import rollout_returns
+from coex.learners.returns import ReturnScale, rollout_returns
 from coex.learners.rmsprop import RMSPropTF
 from coex.learners.settings import check_settings
 from coex.rollout import Rollout
@@ -22,21 +24,27 @@ class A2CConfig:
 
     num_steps: int = 5
     gamma: float = 0.99
-    learning_rate: float = 7e-4  # decays linearly to 0 over the run's `schedule_steps`
+    gae_lambda: float = 1.0  # 1: returns of `num_steps` steps; less: generalised advantage estimates
+    optimizer: Literal["rmsprop", "adam"] = "rmsprop"
+    learning_rate: float = 7e-4
+    decay_learning_rate: bool = True  # linearly to 0 over the run's `schedule_steps`
     rmsprop_alpha: float = 0.99
     rmsprop_epsilon: float = 1e-5
+    adam_epsilon: float = 1e-5
     entropy_weight: float = 0.01
     value_weight: float = 0.5
     max_grad_norm: float = 0.5
+    normalise_rewards: bool = False  # in units of the standard deviation of their discounted sum
+    normalise_advantages: bool = False
     centre_observations: bool = False  # the network sees what differs from the mean picture so far
 
     def __post_init__(self) -> None:
         check_settings(
             self,
             counts="num_steps",
-            positive="learning_rate rmsprop_epsilon max_grad_norm",
+            positive="learning_rate rmsprop_epsilon adam_epsilon max_grad_norm",
             weights="entropy_weight value_weight",
-            shares="gamma rmsprop_alpha",
+            shares="gamma gae_lambda rmsprop_alpha",
         )
 
 
@@ -53,21 +61,36 @@ class A2C:
     def __init__(self, network: ActorCritic, config: A2CConfig, schedule_steps: int) -> None:
         self.network = network
         self.config = config
-        optimizer = RMSPropTF(network.parameters(), config.learning_rate, config.rmsprop_alpha, config.rmsprop_epsilon)
-        self._descent = Descent(network, optimizer, config.max_grad_norm, schedule_steps)
+        schedule = schedule_steps if config.decay_learning_rate else None
+        self._descent = Descent(network, _optimizer(network, config), config.max_grad_norm, schedule)
+        self._scale = ReturnScale(config.gamma)
 
-    def update(self, rollout: Rollout, rewards: Rewards, steps_done: int) -> Metrics:
+    def update(self, rollout: Rollout, rewards: Rewards, steps_done: int, *, hold_policy: bool = False) -> Metrics:
         """Learns from the rollout with the mixed rewards."""
-        returns = rollout_returns(rollout, rewards.mixed, self.config.gamma, lam=1.0)  # (T, N)
-        batch = make_batch(rollout, returns[..., None], returns - rollout.values).to(self.network.device)
+        mixed = self._scale.scaled(rewards.mixed) if self.config.normalise_rewards else rewards.mixed
+        returns = rollout_returns(rollout, mixed, self.config.gamma, self.config.gae_lambda)  # (T, N)
+        advantages = returns - rollout.values
+        if self.config.normalise_advantages:
+            advantages = normalised(advantages)
+        if hold_policy:
+            advantages = torch.zeros_like(advantages)
+        batch = make_batch(rollout, returns[..., None], advantages).to(self.network.device)
         rate = self._descent.set_rate(steps_done)
         loss, parts = a2c_loss(self.network, batch, self.config)
-        norm = self._descent.step(loss)
+        figures = self._descent.figures([self._descent.step(loss)])
         explained = explained_variance(returns, rollout.values)
-        return mean_parts([parts]) | {"grad_norm": norm, "learning_rate": rate, "explained_variance": explained}
+        return mean_parts([parts]) | figures | {"learning_rate": rate, "explained_variance": explained}
 
     def state_dict(self) -> dict[str, Any]:
-        return self._descent.state_dict()
+        return self._descent.state_dict() | {"scale": self._scale.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._descent.load_state_dict(state)
+        self._scale.load_state_dict(state["scale"])
+
+
+def _optimizer(network: ActorCritic, config: A2CConfig) -> Optimizer:
+    parameters = network.parameters()
+    if config.optimizer == "adam":
+        return torch.optim.Adam(parameters, config.learning_rate, eps=config.adam_epsilon, fused=True)
+    return RMSPropTF(parameters, config.learning_rate, config.rmsprop_alpha, config.rmsprop_epsilon)

@@ -41,6 +41,11 @@ class Descent:
         """One step on a loss or the sum of several; returns the gradient's norm before it was clipped."""
         return guarded_step(self._optimizer, losses, self._parameters, self._max_grad_norm)
 
+    def figures(self, norms: list[float]) -> dict[str, float]:
+        """Of the gradients' norms that some steps returned: their mean, and the share of them that was cut."""
+        cut = sum(norm > self._max_grad_norm for norm in norms)
+        return {"grad_norm": sum(norms) / len(norms), "cut_gradients": cut / len(norms)}
+
     def state_dict(self) -> dict[str, Any]:
         return {"network": self._network.state_dict(), "optimizer": self._optimizer.state_dict()}
 

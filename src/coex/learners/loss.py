@@ -1,4 +1,4 @@
-"""What the losses of A2C and PPO have in common: value error, entropy, and how they are weighed."""
+"""What the losses of A2C and PPO have in common: value error, entropy, how they are weighed, and signs of illness."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,17 +18,31 @@ class Evaluation(NamedTuple):
     log_probs: Tensor  # (B,) of the actions taken
     entropy: Tensor  # () the policy's mean entropy
     value_loss: Tensor  # () half the mean squared error, summed over the values
+    health: Parts
 
 
 def evaluate(network: ActorCritic, batch: Batch) -> Evaluation:
     """One forward pass."""
-    logits, values = network(batch.observations)  # (B, A), (B, V)
-    log_probs = logits.log_softmax(dim=-1)  # (B, A)
+    features = network.features(batch.observations)  # (B, 512)
+    log_probs = network.policy(features).log_softmax(dim=-1)  # (B, A)
     return Evaluation(
         log_probs=log_probs.gather(1, batch.actions[:, None]).squeeze(1),
         entropy=-(log_probs.exp() * log_probs).sum(dim=-1).mean(),
-        value_loss=0.5 * (values - batch.returns).square().sum(dim=-1).mean(),
+        value_loss=0.5 * (network.value(features) - batch.returns).square().sum(dim=-1).mean(),
+        health=health(features.detach(), log_probs.detach()),
     )
+
+
+def health(features: Tensor, log_probs: Tensor) -> Parts:
+    """Whether the network sees: how far (B, 512) features and (B, A) log π differ between the batch's states.
+
+    A network whose features hardly differ, or whose units are mostly dead, acts and values by its biases alone.
+    """
+    return {
+        "network/spread": features.std(dim=0, correction=0).mean(),
+        "network/policy_spread": log_probs.std(dim=0, correction=0).mean(),
+        "network/dead_units": (features == 0).all(dim=0).float().mean(),
+    }
 
 
 def weigh(
@@ -37,7 +51,7 @@ def weigh(
     """The loss as a whole, and its parts."""
     loss = policy_loss - entropy_weight * evaluation.entropy + value_weight * evaluation.value_loss
     parts = {"policy_loss": policy_loss, "value_loss": evaluation.value_loss, "entropy": evaluation.entropy}
-    return loss, {name: part.detach() for name, part in parts.items()}
+    return loss, {name: part.detach() for name, part in parts.items()} | evaluation.health
 
 
 def mean_parts(steps: Sequence[Parts]) -> dict[str, float]:
@@ -49,3 +63,8 @@ def explained_variance(returns: Tensor, values: Tensor) -> float:
     """1 − Var(returns − values) / Var(returns)."""
     residual, total = (torch.var(part, correction=0).item() for part in (returns - values, returns))
     return 1.0 - residual / max(total, 1e-8)
+
+
+def normalised(advantages: Tensor) -> Tensor:
+    """Advantages of mean 0 and standard deviation 1: the policy's steps do not depend on the rewards' units."""
+    return (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)

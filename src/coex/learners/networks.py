@@ -54,6 +54,11 @@ class ActorCritic(nn.Module):
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """(B, 84, 84, 4) uint8 -> logits (B, A), values (B, V)."""
+        features = self.features(observations)
+        return self.policy(features), self.value(features)
+
+    def features(self, observations: Tensor) -> Tensor:
+        """(B, 84, 84, 4) uint8 -> the last hidden layer (B, 512)."""
         first = self.trunk[0]
         assert isinstance(first, nn.Conv2d)
         pixels = observations.permute(0, 3, 1, 2).float()  # (B, 4, 84, 84)
@@ -63,8 +68,8 @@ class ActorCritic(nn.Module):
         hidden = F.conv2d(pixels, weight, first.bias, stride=4)
         if self._centred:
             hidden = hidden - F.conv2d(self.mean.expand(1, STACK, -1, -1), weight, stride=4)
-        features = self.trunk[1:](hidden)  # (B, 512)
-        return self.policy(features), self.value(features)
+        features: Tensor = self.trunk[1:](hidden)
+        return features
 
     @torch.no_grad()
     def take_in(self, observations: Tensor) -> None:

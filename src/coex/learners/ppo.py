@@ -10,14 +10,12 @@ from torch import Tensor
 from coex.learners import Metrics
 from coex.learners.batch import Batch, Rewards, make_batch
 from coex.learners.descent import Descent
-from coex.learners.loss import Parts, evaluate, explained_variance, mean_parts, weigh
+from coex.learners.loss import Parts, evaluate, explained_variance, mean_parts, normalised, weigh
 from coex.learners.networks import ActorCritic
 from coex.learners.returns import ReturnScale, endless_returns, rollout_returns
 from coex.learners.settings import check_settings
 from coex.rollout import Rollout
 
-# OpenAI baselines' bound: where rewards are rare, the first ones would be hundreds of standard deviations.
-_MAX_SCALED_REWARD = 10.0
 # Transitions in a pass: on a CPU, the passes over 4,096 took a third longer than eight over 512, and a gigabyte more.
 _PART_SIZE = 512
 
@@ -81,11 +79,13 @@ class PPO:
         self._generator = torch.Generator().manual_seed(seed)  # shuffles
         self._scale = ReturnScale(config.bonus_gamma if config.two_value_heads else config.gamma)
 
-    def update(self, rollout: Rollout, rewards: Rewards, steps_done: int) -> Metrics:
+    def update(self, rollout: Rollout, rewards: Rewards, steps_done: int, *, hold_policy: bool = False) -> Metrics:
         """Learns from the rollout with the mixed rewards, or with two value heads from each on its own."""
         returns, values, advantages = self._targets(rollout, rewards)  # (T, N, V) twice, (T, N)
         if self.config.normalise_advantages:
-            advantages = (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8)
+            advantages = normalised(advantages)
+        if hold_policy:
+            advantages = torch.zeros_like(advantages)
         batch = make_batch(rollout, returns, advantages)
         rate = self._descent.set_rate(steps_done)
         steps: list[Parts] = []
@@ -94,7 +94,7 @@ class PPO:
             norms.append(self._descent.step(self._losses(batch, index, steps)))
             if 0 < self.config.max_kl < steps[-1]["approx_kl"]:
                 break
-        metrics = mean_parts(steps) | {"grad_norm": sum(norms) / len(norms), "gradient_steps": float(len(norms))}
+        metrics = mean_parts(steps) | self._descent.figures(norms) | {"gradient_steps": float(len(norms))}
         metrics |= {"learning_rate": rate, "return_std": self._scale.std}
         names = ("explained_variance", "bonus_explained_variance")[: returns.shape[-1]]
         return metrics | {name: explained_variance(returns[..., v], values[..., v]) for v, name in enumerate(names)}
@@ -145,10 +145,7 @@ class PPO:
 
     def _scaled(self, rewards: Tensor) -> Tensor:
         """(T, N) in units of the standard deviation of their discounted sum."""
-        if not self.config.normalise_rewards:
-            return rewards
-        self._scale.update(rewards)
-        return (rewards / max(self._scale.std, 1e-8)).clamp(-_MAX_SCALED_REWARD, _MAX_SCALED_REWARD)
+        return self._scale.scaled(rewards) if self.config.normalise_rewards else rewards
 
     @torch.no_grad()
     def _bonus_values(self, rollout: Rollout) -> Tensor:

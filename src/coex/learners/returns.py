@@ -10,6 +10,9 @@ from torch import Tensor
 
 from coex.rollout import Rollout
 
+# OpenAI baselines' bound: where rewards are rare, the first ones would be hundreds of standard deviations.
+_MAX_SCALED_REWARD = 10.0
+
 
 def lambda_returns(
     rewards: Tensor,
@@ -72,6 +75,11 @@ class ReturnScale:
     @property
     def std(self) -> float:
         return self._variance**0.5
+
+    def scaled(self, rewards: Tensor) -> Tensor:
+        """Takes in (T, N) rewards and returns them in units of the standard deviation."""
+        self.update(rewards)
+        return (rewards / max(self.std, 1e-8)).clamp(-_MAX_SCALED_REWARD, _MAX_SCALED_REWARD)
 
     def update(self, rewards: Tensor) -> None:
         """Takes in (T, N) rewards."""

@@ -41,6 +41,8 @@ class ADMConfig:
     contrast: float = 300.0  # Eq. 2's φ_t − φ_{t−1} becomes asinh(contrast · that); 0: the plain one, as in the paper
     initialisation: Literal["smooth", "orthogonal"] = "smooth"  # of the encoder
     leak: float = 0.1  # of softmax's gradient into sparsemax's, which is 0 once attention rests on one cell; 0: none
+    found_at: float = 1.5  # times as many right guesses as by chance: the player is found, and the policy may learn
+    found_by: int = 50_000  # steps after which the policy learns in any case; 0: from the start
     pixel_mean: float = 60.0
     pixel_std: float = 50.0
 
@@ -54,7 +56,7 @@ class ADMConfig:
         for name in ("minibatch", "epochs"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("entropy_weight", "propensity_clip", "min_doubt", "contrast", "leak"):
+        for name in ("entropy_weight", "propensity_clip", "min_doubt", "contrast", "leak", "found_at", "found_by"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
         for name in ("learning_rate", "pixel_std"):

@@ -75,8 +75,8 @@ def _add_train(commands: Any) -> None:
     train.add_argument("game", nargs="?", metavar="GAME", help="a game as 'coex games' lists them, or gym:ID")
     train.add_argument("--method", metavar="NAME", help="what learns; 'coex methods' lists them (default: a2c)")
     train.add_argument(
-        "--preset", metavar="NAME", help="default, which learns within 1e5 to 1e6 steps, or paper: the paper's settings, "
-        "made for 1e8",
+        "--preset", metavar="NAME", help="default, which learns within 1e5 to 1e6 steps, or paper: the paper's own "
+        "settings, made for 1e8",
     )  # fmt: skip
     train.add_argument("--steps", metavar="N", help="agent steps over all environments (default: 1e6)")
     train.add_argument("--seed", metavar="S", help="the same seed gives the same run (default: 0)")
@@ -168,8 +168,8 @@ def _learn(config: Any, out: Path, options: argparse.Namespace, *, resume: bool)
     progress.say(f"{config.method} on {config.game}, seed {config.seed}, {config.num_envs} environments → {out}")
     if config.preset == "paper" and config.total_steps < PAPER_STEPS:
         progress.say(
-            f"the paper's settings are made for 100 million steps: within {PAPER_STEPS:,} expect a policy that is blind to "
-            "the picture and few rewards; the default settings learn sooner"
+            f"the paper's settings are made for 100 million steps: within {PAPER_STEPS:,} expect few rewards, and a "
+            "policy that hardly looks at the picture; the default settings learn sooner"
         )
     if config.rate_decays and config.total_steps > config.schedule_steps:
         progress.say(f"the learning rate is 0 from step {config.schedule_steps:,} on (schedule_steps)")

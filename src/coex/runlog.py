@@ -96,8 +96,8 @@ class RunLog:
         if not self._has_warned and is_blind(point):
             self._has_warned = True
             self._progress.warn(
-                f"the network sees nothing after {step:,} steps: its policy is the same whatever the picture (log π varies "
-                f"by {point['network/policy_spread']:.1g}); try the default settings in place of --preset paper, "
+                f"the network sees nothing after {step:,} steps: its policy is the same whatever the picture "
+                f"(log π varies by {point['network/policy_spread']:.1g}); try the default settings in place of --preset paper, "
                 "learner.centre_observations=true, or a smaller reward.bonus_weight"
             )
         self._point_at, self._point_step = now, step

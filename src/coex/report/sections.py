@@ -23,6 +23,13 @@ CURVES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("States visited", "different ψ(s)", {"counts/states": ""}),
     ("Bonus", "mean of 1/√N", {"bonus/mean": ""}),
     ("Policy entropy", "nats", {"entropy": ""}),
+    ("Does the value fit?", "explained variance", {"explained_variance": ""}),
+    (
+        "Does the network look?",
+        "standard deviation over states",
+        {"network/policy_spread": "of log π", "network/spread": "of the last hidden layer"},
+    ),
+    ("Dead units, cut gradients", "share", {"network/dead_units": "dead units", "cut_gradients": "cut gradients"}),
     ("Throughput", "agent steps a second", {"steps_per_second": ""}),
 )
 _MARKS = {"adm/distance": [Mark(1.0, "one cell")]}

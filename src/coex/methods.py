@@ -174,7 +174,9 @@ def _make_bonus_config(game: str, method: str, *, is_paper: bool) -> BonusConfig
 def make_network(config: RunConfig, num_actions: int) -> ActorCritic:
     """A network of the shape that a run's configuration describes, its weights drawn from torch's own generator."""
     has_two_values = isinstance(config.learner, PPOConfig) and config.learner.two_value_heads
-    return ActorCritic(num_actions, 2 if has_two_values else 1, centred=config.learner.centre_observations)
+    learner = config.learner
+    num_values = 2 if has_two_values else 1
+    return ActorCritic(num_actions, num_values, centred=learner.centre_observations, precision=learner.precision)
 
 
 def make_learner(config: RunConfig, num_actions: int, seed: np.random.SeedSequence, device: torch.device) -> Learner:

@@ -97,8 +97,8 @@ class RunLog:
             self._has_warned = True
             self._progress.warn(
                 f"the network sees nothing after {step:,} steps: its policy is the same whatever the picture "
-                f"(log π varies by {point['network/policy_spread']:.1g}); try the default settings in place of --preset paper, "
-                "learner.centre_observations=true, or a smaller reward.bonus_weight"
+                f"(log π varies by {point['network/policy_spread']:.1g}); try the default settings in place of "
+                "--preset paper, learner.centre_observations=true, or a smaller reward.bonus_weight"
             )
         self._point_at, self._point_step = now, step
         self._values = {}

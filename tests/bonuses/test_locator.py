@@ -1,5 +1,7 @@
 """Large rollouts in blocks: nothing is lost or seen twice, and the features are those of one pass."""
 
+import math
+
 import pytest
 import torch
 
@@ -17,7 +19,7 @@ def make_locator(**settings: float) -> ADMLocator:
     [
         (5, 16, 128, {(5, 16)}),  # A2C's: one block
         (8, 16, 128, {(8, 16)}),
-        (128, 8, 128, {(16, 8)}),  # the laptop's PPO
+        (128, 8, 128, {(16, 8)}),  # the default PPO's
         (24, 40, 128, {(8, 16), (8, 8)}),  # many environments, as in the paper's PPO
         (5, 3, 4, {(4, 1), (1, 1)}),
         (3, 2, 1, {(1, 1)}),
@@ -85,3 +87,36 @@ def test_the_paper_learns_from_all_actions(make_rollout):
     rollout.log_probs = torch.zeros_like(rollout.log_probs)
     locator.locate(rollout)
     assert locator.fit(rollout)["adm/learns"] == 1
+
+
+def steps_until_found(accuracy: float, rollout_steps: int, **settings: float) -> int:
+    locator = make_locator(**settings)
+    steps = 0
+    while not locator.has_found:
+        locator._judge(accuracy, rollout_steps)
+        steps += rollout_steps
+    return steps
+
+
+def test_the_player_is_found_once_actions_are_guessed_better_than_by_chance():
+    """Of 6 actions chance guesses 1/6: 1/3 is twice that, and its running mean passes 1.5 after 5,000·ln 2 steps."""
+    for rollout_steps in (80, 1_024):
+        expected = 5_000 * math.log(2)
+        assert steps_until_found(1 / 3, rollout_steps) == pytest.approx(expected, abs=1.1 * rollout_steps)
+    assert steps_until_found(1 / 3, 80, found_at=1.9) > steps_until_found(1 / 3, 80)
+
+
+def test_the_policy_does_not_wait_for_ever():
+    assert steps_until_found(1 / 6, 80) == 50_000
+    assert steps_until_found(1 / 6, 80, found_by=400) == 400
+    assert make_locator(found_by=0).has_found
+
+
+def test_a_player_that_was_found_stays_found(make_rollout):
+    locator = make_locator(found_by=10)
+    locator._judge(0.0, 10)
+    locator._judge(0.0, 10)
+    other = make_locator(found_by=10)
+    other.load_state_dict(locator.state_dict())
+    assert locator.has_found
+    assert other.has_found

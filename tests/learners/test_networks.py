@@ -29,6 +29,20 @@ def test_it_is_the_papers_network() -> None:
     ]
 
 
+def test_bfloat16_says_nearly_the_same() -> None:
+    torch.manual_seed(0)
+    exact = ActorCritic(18, centred=True)
+    short = ActorCritic(18, centred=True, precision="bfloat16")
+    short.load_state_dict(exact.state_dict())
+    with torch.no_grad():
+        exact.policy.weight.mul_(100)
+        short.policy.weight.mul_(100)
+    for one, other in zip(exact(observations(8)), short(observations(8)), strict=True):
+        assert one.dtype == other.dtype == torch.float32
+        assert not torch.equal(one, other)
+        torch.testing.assert_close(one, other, rtol=0.05, atol=0.05 * one.abs().max().item())
+
+
 def test_the_first_policy_is_nearly_uniform() -> None:
     torch.manual_seed(0)
     logits, _ = ActorCritic(18)(observations(4))

@@ -11,7 +11,7 @@ from coex.learners import Metrics
 from coex.learners.batch import Batch, Rewards, make_batch
 from coex.learners.descent import Descent
 from coex.learners.loss import Parts, evaluate, explained_variance, mean_parts, normalised, weigh
-from coex.learners.networks import ActorCritic
+from coex.learners.networks import ActorCritic, Precision
 from coex.learners.returns import ReturnScale, rollout_returns
 from coex.learners.rmsprop import RMSPropTF
 from coex.learners.settings import check_settings
@@ -37,6 +37,7 @@ class A2CConfig:
     normalise_rewards: bool = False  # in units of the standard deviation of their discounted sum
     normalise_advantages: bool = False
     centre_observations: bool = False  # the network sees what differs from the mean picture so far
+    precision: Precision = "float32"  # bfloat16: less exact, and faster on processors that multiply in it
 
     def __post_init__(self) -> None:
         check_settings(

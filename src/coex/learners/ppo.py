@@ -11,7 +11,7 @@ from coex.learners import Metrics
 from coex.learners.batch import Batch, Rewards, make_batch
 from coex.learners.descent import Descent
 from coex.learners.loss import Parts, evaluate, explained_variance, mean_parts, normalised, weigh
-from coex.learners.networks import ActorCritic
+from coex.learners.networks import ActorCritic, Precision
 from coex.learners.returns import ReturnScale, endless_returns, rollout_returns
 from coex.learners.settings import check_settings
 from coex.rollout import Rollout
@@ -40,6 +40,7 @@ class PPOConfig:
     normalise_rewards: bool = True
     normalise_advantages: bool = True
     centre_observations: bool = False  # the network sees what differs from the mean picture so far
+    precision: Precision = "float32"  # bfloat16: less exact, and faster on processors that multiply in it
     two_value_heads: bool = False  # the bonus gets a value of its own, which episodes' ends do not cut off
     bonus_gamma: float = 0.99  # of that value
 

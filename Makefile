@@ -23,11 +23,14 @@ help: ## show this list
 setup: $(READY) ## install everything into .venv
 	@echo "$(VENV) is ready."
 
-# The report opens where there is a screen to show it on; its place and the video's are printed in any case.
-demo: $(READY) ## train a small A2C+CoEX agent on Montezuma's Revenge for two or three minutes, film it and report on it
+# The report opens where there is a screen to show it on; its place and the films' are printed in any case.
+demo: $(READY) ## train two agents to cross Freeway's road, without and with CoEX, in about three minutes; film and compare them
 	@n=1; while [ -e runs/demo-$$n ]; do n=$$((n + 1)); done; run=runs/demo-$$n; \
-	$(BIN)/coex train montezuma --method a2c+coex --steps 50000 --out $$run $(ARGS); \
-	$(BIN)/coex report $$run; \
+	for method in a2c a2c+coex; do \
+		$(BIN)/coex train freeway --method $$method --steps 40000 --out $$run/$$method $(ARGS); \
+		$(BIN)/coex video $$run/$$method --seconds 30; \
+	done; \
+	$(BIN)/coex report $$run/a2c $$run/a2c+coex --out $$run/report.html; \
 	if [ "$$(uname)" = Darwin ]; then opener=open; \
 	elif [ -n "$${DISPLAY:-}$${WAYLAND_DISPLAY:-}" ]; then opener=xdg-open; else opener=true; fi; \
 	$$opener $$run/report.html > /dev/null 2>&1 || true

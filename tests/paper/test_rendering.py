@@ -22,7 +22,7 @@ def test_everything_can_be_drawn_when_nothing_was_run(name, tmp_path):
         assert path.stem == name
         assert 0 < path.stat().st_size < 300_000
     if paths[0].suffix == ".md":
-        lines = [line for line in paths[0].read_text().splitlines() if "| ours |" in line]
+        lines = [line for line in paths[0].read_text().splitlines() if "| ours, " in line]
         assert len(lines) == len(study.our_rows())
         assert all(line.count("not run") == len(study.games) for line in lines)
 
@@ -41,14 +41,14 @@ def test_a_table_has_ours_under_the_papers(tmp_path, keep_curve):
     markdown, table = study.render(study, request_for(study, tmp_path))
     lines = markdown.read_text().splitlines()
     assert "| A2C | paper, 100M | 7.2 | 1,099 | 34,352 | 13 | 574 | 19,620 | 2,401 | 0 |" in lines
-    assert "|  | ours | 10 [0, 20] · 1k × 3 | not run |" in markdown.read_text()
+    assert "|  | ours, default preset | 10 [0, 20] · 1k × 3 | not run |" in markdown.read_text()
     with table.open() as file:
         rows = {(row["method"], row["game"]): row for row in csv.DictReader(file)}
     assert len(rows) == 4 * 8
     assert (rows["A2C", "Freeway"]["ours"], rows["A2C", "Freeway"]["seeds"]) == ("10.0", "3")
     assert rows["A2C+CoEX", "Freeway"] == {
         "method": "A2C+CoEX", "game": "Freeway", "paper_steps": "100000000", "paper": "34.0",
-        "ours": "", "low": "", "high": "", "steps": "", "seeds": "",
+        "preset": "default", "ours": "", "low": "", "high": "", "steps": "", "seeds": "",
     }  # fmt: skip
 
 
@@ -71,4 +71,4 @@ def test_other_games_have_files_of_their_own(tmp_path, keep_curve):
     markdown, _ = study.render(study, request_for(study, tmp_path, ("gym:MiniGrid-Empty-5x5-v0",)))
     assert markdown.name == "table-psi-MiniGrid-Empty-5x5-v0.md"
     assert "| A2C+CoEX (c) | paper, 100M | – |" in markdown.read_text()
-    assert "|  | ours | 0.5 · 1k × 1 |" in markdown.read_text()
+    assert "|  | ours, default preset | 0.5 · 1k × 1 |" in markdown.read_text()

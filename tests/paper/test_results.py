@@ -1,5 +1,7 @@
 """Which runs a cell is made of, and its score at any budget."""
 
+import re
+
 import pytest
 
 from coex.errors import UsageError
@@ -23,9 +25,12 @@ def test_a_run_is_named_by_what_differs_from_the_preset():
         "gym:MiniGrid-Empty-5x5-v0", "a2c+coex",
         {"seed": 3, "total_steps": 800, "num_workers": 1, "bonus": {"state": "c", "adm": {"cell_loss": False}}},
     )  # fmt: skip
-    name = "MiniGrid-Empty-5x5-v0/a2c+coex,bonus.adm.cell_loss=false,bonus.state=c/800/s3"
+    name = "MiniGrid-Empty-5x5-v0/a2c+coex-psi-c-no-cell-loss/800/s3"
     assert key_of(config).path.as_posix() == name
-    assert "schedule_steps=99" in key_of(make_config("hero", "a2c", {"schedule_steps": 99})).variant
+    assert key_of(make_config("hero", "a2c", preset="paper")).variant == "a2c-paper"
+    unnamed = {key_of(make_config("hero", "a2c", {"schedule_steps": steps})).variant for steps in (99, 98)}
+    assert len(unnamed) == 2
+    assert all(re.fullmatch(r"a2c-[0-9a-f]{8}", name) for name in unnamed)
 
 
 def test_rows_and_their_runs_have_the_same_name():

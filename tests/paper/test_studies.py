@@ -3,7 +3,7 @@
 from coex.bonuses.coex import CoexConfig
 from coex.config import parse_assignments
 from coex.methods import make_config
-from coex.paper.adm_distance import PLAIN_LOSSES
+from coex.paper.study import PLAIN_LOSSES
 from coex.representation.adm import PLAIN
 
 

@@ -121,7 +121,7 @@ class _Model:
 
 def recording_config(game: str, steps: int) -> RunConfig:
     """The run whose first steps are recorded: the beginning of one at the paper's budget."""
-    return make_config(game, "a2c+coex-ram", {"total_steps": steps, "schedule_steps": A2C_STEPS})
+    return make_config(game, "a2c+coex-ram", {"total_steps": steps, "schedule_steps": A2C_STEPS}, "paper")
 
 
 def _recorded(game: str, request: Request, progress: Progress, should_stop: Callable[[], bool]) -> Trajectory | None:

@@ -7,20 +7,16 @@ stand the paper's own (`coex.representation.adm.PLAIN`).
 from functools import partial
 
 from coex.paper.figures import draw_curves
-from coex.paper.study import Row, Study
-
-PLAIN_LOSSES = {
-    "bonus.adm.changed_cells": "false",
-    "bonus.adm.contrast": "0.0",
-    "bonus.adm.leak": "0.0",
-    "bonus.adm.min_doubt": "0.0",
-    "bonus.adm.propensity_clip": "0.0",
-}
+from coex.paper.study import PLAIN_LOSSES, Row, Study
 
 STUDY = Study(
     "adm-distance",
     "Figure 3: distance of the ADM's location during training (the paper: typically 1 or 2 cells)",
     ("MontezumaRevenge", "Seaquest", "Hero", "Venture"),
-    (Row("A2C+CoEX", "a2c+coex"), Row("A2C+CoEX, the paper's losses", "a2c+coex", PLAIN_LOSSES)),
+    (
+        Row("A2C+CoEX", "a2c+coex"),
+        Row("A2C+CoEX, the paper's learner", "a2c+coex", preset="paper"),
+        Row("A2C+CoEX, the paper's learner and losses", "a2c+coex", PLAIN_LOSSES, preset="paper"),
+    ),
     partial(draw_curves, metric="adm/distance", ylabel="distance, cells of the 9×9 grid"),
 )

@@ -8,13 +8,11 @@ nothing here.
 from dataclasses import replace
 
 from coex.paper.curves_a2c import RENDER
-from coex.paper.study import Row, Study
+from coex.paper.study import FINE_ROOMS, LAYOUT, TWO_VALUES, Row, Study
 
 FOUR_ROOMS = "gym:MiniGrid-MultiRoom-N4-S5-v1"
-LAYOUT = {"env.levels": "1", "env.first_level": "5"}
 # All four rooms are in one picture, in which an open door changes less than the player's place: with the default of 0.7
-# there is one cluster, with 0.2 there are about as many as places.
-FINE_ROOMS = {"bonus.clusters.threshold": "0.2"}
+# there is one cluster, with FINE_ROOMS there are about as many as places.
 
 STUDY = Study(
     "minigrid",
@@ -42,7 +40,7 @@ PPO_STUDY = replace(
         Row(
             "PPO+CoEX (x, y), two values",
             "ppo+coex",
-            LAYOUT | {"bonus.state": "xy", "learner.two_value_heads": "true"},
+            LAYOUT | TWO_VALUES | {"bonus.state": "xy"},
         ),
     ),
 )

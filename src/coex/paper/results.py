@@ -76,7 +76,7 @@ def key_of(config: RunConfig) -> RunKey:
         for name, value in changed_settings(config).items()
         if name.partition(".")[0] not in PLACE
     }
-    return RunKey(config.game, variant_name(config.method, changed), config.total_steps, config.seed)
+    return RunKey(config.game, variant_name(config.method, config.preset, changed), config.total_steps, config.seed)
 
 
 def extract(run: Path, out: Path) -> Path:

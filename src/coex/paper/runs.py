@@ -50,7 +50,7 @@ def planned_runs(study: Study, request: Request) -> list[tuple[Row, RunKey]]:
 def make_run_config(row: Row, key: RunKey, request: Request) -> RunConfig:
     assignments = [f"{name}={value}" for name, value in row.settings_for(key.game).items()]
     settings = {"total_steps": key.steps, "seed": key.seed, "num_workers": request.workers, "device": request.device}
-    config = make_config(key.game, row.method, parse_assignments(assignments) | settings)
+    config = make_config(key.game, row.method, parse_assignments(assignments) | settings, row.preset)
     bonus_views(config)  # says so where a game cannot give what the method needs
     return config
 

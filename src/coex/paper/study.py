@@ -1,5 +1,6 @@
 """What a table or figure of the paper is: the runs it needs, what was published, and how it is drawn."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ class Row:
     method: str = ""  # "": published by others, and not ours to run
     settings: Mapping[str, str] = field(default_factory=dict)  # as --set takes them, where they differ from the preset
     settings_in: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # these instead, in some games
+    preset: str = "default"
     published: Scores = field(default_factory=dict)
     steps: int = A2C_STEPS  # of the published figure
 
@@ -22,8 +24,8 @@ class Row:
         return self.settings_in.get(game, self.settings)
 
     def variant(self, game: str) -> str:
-        """The method and its settings as one name: `a2c+coex,bonus.state=c`."""
-        return variant_name(self.method, self.settings_for(game))
+        """The method and its settings as one name: `a2c+coex-psi-c`."""
+        return variant_name(self.method, self.preset, self.settings_for(game))
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,44 @@ class Study:
         return "-".join([self.name, *others])
 
 
-def variant_name(method: str, settings: Mapping[str, str]) -> str:
-    return ",".join([method, *(f"{name}={value}" for name, value in sorted(settings.items()))])
+# What settings are called in file names.
+PLAIN_LOSSES = {
+    "bonus.adm.changed_cells": "false",
+    "bonus.adm.contrast": "0.0",
+    "bonus.adm.leak": "0.0",
+    "bonus.adm.min_doubt": "0.0",
+    "bonus.adm.propensity_clip": "0.0",
+}
+NO_CELL_LOSS, NO_ENTROPY_LOSS = {"bonus.adm.cell_loss": "false"}, {"bonus.adm.entropy_loss": "false"}
+LAYOUT = {"env.levels": "1", "env.first_level": "5"}
+FINE_ROOMS = {"bonus.clusters.threshold": "0.2"}
+TWO_VALUES = {"learner.two_value_heads": "true"}
+_NAMES: Mapping[str, Mapping[str, str]] = {
+    "paper-losses": PLAIN_LOSSES,
+    "no-cell-loss": NO_CELL_LOSS,
+    "no-entropy-loss": NO_ENTROPY_LOSS,
+    "layout-5": LAYOUT,
+    "fine-rooms": FINE_ROOMS,
+    "two-values": TWO_VALUES,
+}
+
+
+def variant_name(method: str, preset: str, settings: Mapping[str, str]) -> str:
+    """A method, its preset and its settings as words; what has no name of its own, as a digest.
+
+    The settings themselves are beside each curve, in its configuration.
+    """
+    words, rest = [method if preset == "default" else f"{method}-{preset}"], dict(settings)
+    if state := rest.pop("bonus.state", None):
+        words.append(f"psi-{state}")
+    for word, named in _NAMES.items():
+        if named.items() <= rest.items():
+            words.append(word)
+            rest = {name: value for name, value in rest.items() if name not in named}
+    if rest:
+        text = ",".join(f"{name}={value}" for name, value in sorted(rest.items()))
+        words.append(hashlib.sha256(text.encode()).hexdigest()[:8])
+    return "-".join(words)
 
 
 def game_slug(game: str) -> str:

@@ -1,7 +1,10 @@
 """Tables: the paper's figures and ours, line under line, as Markdown and CSV."""
 
 import csv
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from coex.paper.results import Cell, measure
 from coex.paper.study import Request, Row, Study
@@ -16,35 +19,51 @@ _LEGEND = (
 
 def draw_table(study: Study, request: Request) -> list[Path]:
     """`<name>.md` and `<name>.csv`."""
-    games = request.games
-    cells = {
-        (row.label, row.steps, game): measure(study, row, game, request.steps, request.out)
-        for row in study.our_rows()
-        for game in games
-    }
+    lines = [line for row in study.rows for line in _lines(study, row, request)]
     request.out.mkdir(parents=True, exist_ok=True)
-    stem = request.out / study.stem(games)
+    stem = request.out / study.stem(request.games)
     markdown, table = Path(f"{stem}.md"), Path(f"{stem}.csv")
-    markdown.write_text(_markdown(study, games, cells))
+    markdown.write_text(_markdown(study, request.games, lines))
     with table.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["method", "game", "paper_steps", "paper", "ours", "low", "high", "steps", "seeds"])
-        for row in study.rows:
-            for game in games:
-                cell = cells.get((row.label, row.steps, game))
+        writer.writerow(["method", "game", "paper_steps", "paper", "preset", "ours", "low", "high", "steps", "seeds"])
+        for line in lines:
+            for game, cell in zip(request.games, line.cells, strict=True):
+                row, preset = line.row, line.row.preset if line.row.method else None
                 ours = (cell.value, cell.low, cell.high, cell.steps, cell.seeds) if cell else (None,) * 5
-                writer.writerow([row.label, game, row.steps, row.published.get(game), *ours])
+                writer.writerow([row.label, game, row.steps, row.published.get(game), preset, *ours])
     return [markdown, table]
 
 
-def _markdown(study: Study, games: tuple[str, ...], cells: dict[tuple[str, int, str], Cell | None]) -> str:
-    lines = [f"# {study.title}", "", _LEGEND, ""]
-    lines += [_line(["method", "", *games]), _line(["---"] * 2 + ["---:"] * len(games))]
-    for row in study.rows:
-        lines.append(_line([row.label, f"paper, {count(row.steps)}", *(_published(row, game) for game in games)]))
+class _Line(NamedTuple):
+    """What we measured of a row with one preset; nothing, of rows that are others'."""
+
+    row: Row
+    cells: list[Cell | None]  # one a game
+
+
+def _lines(study: Study, row: Row, request: Request) -> list[_Line]:
+    """One line for the row's preset, and one for the paper's where there is something to show."""
+    if not row.method:
+        return [_Line(row, [None] * len(request.games))]
+    rows = [row, replace(row, preset="paper")]
+    lines = [_Line(one, [measure(study, one, game, request.steps, request.out) for game in request.games])
+             for one in rows]  # fmt: skip
+    return lines if any(lines[1].cells) and row.preset != "paper" else lines[:1]
+
+
+def _markdown(study: Study, games: tuple[str, ...], lines: Sequence[_Line]) -> str:
+    text = [f"# {study.title}", "", _LEGEND, ""]
+    text += [_join(["method", "", *games]), _join(["---"] * 2 + ["---:"] * len(games))]
+    published: Row | None = None
+    for row, cells in lines:
+        if published is None or (row.label, row.steps) != (published.label, published.steps):
+            published = row
+            scores = [number(row.published.get(game)) for game in games]
+            text.append(_join([row.label, f"paper, {count(row.steps)}", *scores]))
         if row.method:
-            lines.append(_line(["", "ours", *(format_cell(cells[row.label, row.steps, game]) for game in games)]))
-    return "\n".join(lines) + "\n"
+            text.append(_join(["", f"ours, {row.preset} preset", *map(format_cell, cells)]))
+    return "\n".join(text) + "\n"
 
 
 def format_cell(cell: Cell | None) -> str:
@@ -56,9 +75,5 @@ def format_cell(cell: Cell | None) -> str:
     return f"{value}{interval} · {count(cell.steps)} × {cell.seeds}"
 
 
-def _published(row: Row, game: str) -> str:
-    return number(row.published.get(game))
-
-
-def _line(cells: list[str]) -> str:
+def _join(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"

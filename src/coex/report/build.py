@@ -57,10 +57,8 @@ def write_report(runs: list[Run], out: Path, *, with_video: bool, warn: Callable
 
 def _make_video(run: Run, notes: list[str], warn: Callable[[str], None]) -> Path | None:
     """The film of the newest checkpoint, made if it is not there."""
-    if run.checkpoint_step is None:
-        return None
-    out = run.path / f"video-{run.checkpoint_step}.mp4"
-    if out.exists():
+    out = _film_path(run)
+    if out is None or out.exists():
         return out
     try:
         record(find_saved(run.path, run.checkpoint_step, warn), VideoConfig(seconds=_VIDEO_SECONDS), out)
@@ -68,6 +66,11 @@ def _make_video(run: Run, notes: list[str], warn: Callable[[str], None]) -> Path
         notes.append(f"{run.path}: there is no video: {error}")
         return None
     return out
+
+
+def _film_path(run: Run) -> Path | None:
+    """Where `coex video` puts the film of the newest checkpoint."""
+    return None if run.checkpoint_step is None else run.path / f"video-{run.checkpoint_step}.mp4"
 
 
 def _single(run: Run, video: Path | None) -> str:
@@ -86,12 +89,17 @@ def _single(run: Run, video: Path | None) -> str:
 
 
 def _several(runs: list[Run]) -> str:
+    """The page that compares runs; films of their newest checkpoints that are there already are shown."""
     games = comparison.group_by_game(runs)
     over = f"{len(runs)} runs"
     title = ", ".join(game_title(game) for game in games)
     body = f'<header><p class="over">{over}</p><h1>{escape(title)}</h1></header>'
     for game, groups in games.items():
-        body += _section(game_title(game), comparison.table(groups) + comparison.curves(groups))
+        films = "".join(
+            _video(run, film) for group in groups for run in group.runs if (film := _film_path(run)) and film.exists()
+        )
+        films = f'<div class="films">{films}</div>' if films else ""
+        body += _section(game_title(game), comparison.table(groups) + films + comparison.curves(groups))
     details = "".join(_details(run, index) for index, run in enumerate(runs))
     return _page(f"{over}: {title}", body + _section("Each run", details))
 

@@ -1,5 +1,6 @@
 """The loss against NumPy and against Stable-Baselines3's own update."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from coex.errors import UsageError
 from coex.learners.a2c import A2C, A2CConfig, a2c_loss
 from coex.learners.batch import Batch, Rewards
+from coex.learners.loss import log_entropy
 from coex.learners.networks import ActorCritic
 from coex.learners.returns import rollout_returns
 from coex.rollout import Rollout
@@ -96,6 +98,15 @@ def test_rewards_may_be_in_units_of_their_returns(
     torch.manual_seed(0)
     first = targets(config, one, monkeypatch)
     torch.testing.assert_close(first.returns, targets(config, other, monkeypatch).returns)
+
+
+def test_the_logarithm_of_the_entropy_pulls_harder_the_less_there_is() -> None:
+    """d/dH of ln(A)·ln(H / ln A) is ln(A)/H: 1 for a uniform policy, 10 at a tenth of its entropy."""
+    for share in (1.0, 0.5, 0.1):
+        entropy = torch.tensor(share * math.log(6), requires_grad=True)
+        log_entropy(entropy, 6).backward()
+        assert entropy.grad.item() == pytest.approx(1 / share, rel=1e-5)
+    assert math.isfinite(log_entropy(torch.tensor(0.0), 6).item())
 
 
 def test_advantages_carry_no_gradient_into_the_value() -> None:

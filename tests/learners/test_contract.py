@@ -19,7 +19,7 @@ CONFIGURATIONS: list[tuple[str, dict[str, object]]] = [
     ("a2c", {}),
     ("a2c", {"optimizer": "rmsprop", "normalise_rewards": False, "normalise_advantages": False, "gae_lambda": 1.0}),
     ("a2c", {"centre_observations": False}),
-    ("a2c", {"precision": "bfloat16"}),
+    ("a2c", {"precision": "bfloat16", "log_entropy": False}),
     ("ppo", {"num_epochs": 2}),
     ("ppo", {"num_epochs": 1, "normalise_rewards": False, "normalise_advantages": False, "decay_learning_rate": True}),
     ("ppo+coex", {"num_epochs": 1, "two_value_heads": True}),

@@ -67,7 +67,7 @@ def test_a_figure_is_over_the_steps_that_all_seeds_have(tmp_path, keep_curve):
 
 def test_other_games_have_files_of_their_own(tmp_path, keep_curve):
     study = STUDIES["table-psi"]
-    keep_curve("gym:MiniGrid-Empty-5x5-v0", "a2c+coex,bonus.state=c", 1_000, 0, slope=0.05)
+    keep_curve("gym:MiniGrid-Empty-5x5-v0", "a2c+coex-psi-c", 1_000, 0, slope=0.05)
     markdown, _ = study.render(study, request_for(study, tmp_path, ("gym:MiniGrid-Empty-5x5-v0",)))
     assert markdown.name == "table-psi-MiniGrid-Empty-5x5-v0.md"
     assert "| A2C+CoEX (c) | paper, 100M | – |" in markdown.read_text()

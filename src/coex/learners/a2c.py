@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from coex.learners import Metrics
 from coex.learners.batch import Batch, Rewards, make_batch
 from coex.learners.descent import Descent
-from coex.learners.loss import Parts, evaluate, explained_variance, mean_parts, normalised, weigh
+from coex.learners.loss import Parts, evaluate, explained_variance, log_entropy, mean_parts, normalised, weigh
 from coex.learners.networks import ActorCritic, Precision
 from coex.learners.returns import ReturnScale, rollout_returns
 from coex.learners.rmsprop import RMSPropTF
@@ -32,6 +32,7 @@ class A2CConfig:
     rmsprop_epsilon: float = 1e-5
     adam_epsilon: float = 1e-5
     entropy_weight: float = 0.01
+    log_entropy: bool = False  # the loss has the logarithm of the entropy, which keeps it from collapsing
     value_weight: float = 0.5
     max_grad_norm: float = 0.5
     normalise_rewards: bool = False  # in units of the standard deviation of their discounted sum
@@ -53,7 +54,8 @@ def a2c_loss(network: ActorCritic, batch: Batch, config: A2CConfig) -> tuple[Ten
     """Policy gradient, half the value's half squared error, and the policy's entropy (appendix A)."""
     now = evaluate(network, batch)
     policy_loss = -(now.log_probs * batch.advantages).mean()
-    return weigh(policy_loss, now, entropy_weight=config.entropy_weight, value_weight=config.value_weight)
+    bonus = log_entropy(now.entropy, network.policy.out_features) if config.log_entropy else now.entropy
+    return weigh(policy_loss, now, bonus, entropy_weight=config.entropy_weight, value_weight=config.value_weight)
 
 
 class A2C:

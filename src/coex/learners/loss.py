@@ -1,6 +1,7 @@
 """What the losses of A2C and PPO have in common: value error, entropy, how they are weighed, and signs of illness."""
 
 from collections.abc import Sequence
+from math import log
 from typing import NamedTuple
 
 import torch
@@ -45,11 +46,20 @@ def health(features: Tensor, log_probs: Tensor) -> Parts:
     }
 
 
+def log_entropy(entropy: Tensor, num_actions: int) -> Tensor:
+    """A bonus whose gradient is the entropy's where the policy is uniform, and grows as the entropy falls.
+
+    With the entropy itself, a weight that keeps a policy from collapsing is one that keeps it from learning at first.
+    """
+    most = log(max(num_actions, 2))
+    return most * (entropy / most).clamp(min=1e-4).log()
+
+
 def weigh(
-    policy_loss: Tensor, evaluation: Evaluation, *, entropy_weight: float, value_weight: float
+    policy_loss: Tensor, evaluation: Evaluation, entropy_bonus: Tensor, *, entropy_weight: float, value_weight: float
 ) -> tuple[Tensor, Parts]:
     """The loss as a whole, and its parts."""
-    loss = policy_loss - entropy_weight * evaluation.entropy + value_weight * evaluation.value_loss
+    loss = policy_loss - entropy_weight * entropy_bonus + value_weight * evaluation.value_loss
     parts = {"policy_loss": policy_loss, "value_loss": evaluation.value_loss, "entropy": evaluation.entropy}
     return loss, {name: part.detach() for name, part in parts.items()} | evaluation.health
 

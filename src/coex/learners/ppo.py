@@ -61,7 +61,9 @@ def ppo_loss(network: ActorCritic, batch: Batch, config: PPOConfig) -> tuple[Ten
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1 - config.clip_range, 1 + config.clip_range)
     policy_loss = -torch.minimum(ratio * batch.advantages, clipped * batch.advantages).mean()
-    loss, parts = weigh(policy_loss, now, entropy_weight=config.entropy_weight, value_weight=config.value_weight)
+    loss, parts = weigh(
+        policy_loss, now, now.entropy, entropy_weight=config.entropy_weight, value_weight=config.value_weight
+    )
     with torch.no_grad():
         parts["clip_fraction"] = ((ratio - 1).abs() > config.clip_range).float().mean()
         parts["approx_kl"] = (ratio - 1 - log_ratio).mean()  # never negative, unlike the mean of −log ratio

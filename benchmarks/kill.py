@@ -27,7 +27,7 @@ import torch
 
 from benchmarks import machine
 from coex.checkpoints import CheckpointStore
-from coex.envs import ROMS
+from coex.published import GAMES
 from coex.rundir import EPISODES, METRICS, read_metrics
 
 RESULTS = Path("results/kill.json")
@@ -62,7 +62,7 @@ class Case:
 # Both learners, with CoEX and without, in all games, sticky or not; the other bonuses in one game.
 CASES = (
     *(Case(method, game, sticky)
-      for method in ("a2c", "a2c+coex", "ppo", "ppo+coex") for game in ROMS for sticky in (0.0, 0.25)),
+      for method in ("a2c", "a2c+coex", "ppo", "ppo+coex") for game in GAMES for sticky in (0.0, 0.25)),
     *(Case(f"{learner}+{bonus}", "MontezumaRevenge", 0.25)
       for learner in ("a2c", "ppo") for bonus in ("coex-ram", "simhash")),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from coex import published
 from coex.cli import main
+from coex.envs import ROMS
 from coex.rundir import read_metrics
 
 
@@ -64,7 +67,10 @@ def test_bad_input_gets_one_line_and_exit_code_2(
 
 def test_lists_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["games"]) == 0
-    assert "MontezumaRevenge" in capsys.readouterr().out
+    games = capsys.readouterr().out
+    assert [line.split()[0] for line in games.splitlines()[1:9]] == list(published.GAMES)
+    assert all(re.search(rf"\b{game}\b", games) for game in ROMS)
+    assert games.count("\n") < 40
     assert main(["methods"]) == 0
     assert "a2c" in capsys.readouterr().out
     with pytest.raises(SystemExit) as done:
@@ -73,9 +79,12 @@ def test_lists_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("coex 0.")
 
 
-def test_help_does_not_wait_for_torch() -> None:
-    code = "import sys; from coex.cli import main\ntry: main(['train', '--help'])\nexcept SystemExit: pass\n"
-    check = "assert not {'torch', 'cv2', 'gymnasium'} & set(sys.modules), 'slow imports'"
+@pytest.mark.parametrize(
+    ("arguments", "slow"), [(["train", "--help"], {"torch", "cv2", "gymnasium"}), (["games"], {"torch"})]
+)
+def test_help_and_lists_do_not_wait_for_torch(arguments: list[str], slow: set[str]) -> None:
+    code = f"import sys; from coex.cli import main\ntry: main({arguments})\nexcept SystemExit: pass\n"
+    check = f"assert not {slow} & set(sys.modules), 'slow imports'"
     subprocess.run([sys.executable, "-c", code + check], check=True, capture_output=True)
 
 

@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -219,9 +220,17 @@ def _default_name(config: Any) -> str:
 
 
 def _games(options: argparse.Namespace) -> int:
-    from coex.envs import ROMS
+    from coex.envs import ROMS, ram
+    from coex.published import GAMES as PAPER_GAMES
 
-    print("\n".join(ROMS))
+    first = [*PAPER_GAMES, *(game for game in ram.RAM_GAMES if game not in PAPER_GAMES)]
+    width = max(map(len, first))
+    print(f"{'game':{width}}  paper's settings  truth from RAM, to measure by")
+    for game in first:
+        truth = ["location"] * (game in ram.RAM_GAMES) + ["room"] * (game in ram.ROOM_GAMES)
+        print(f"{game:{width}}  {'yes' if game in PAPER_GAMES else 'no':16}  {', '.join(truth)}")
+    others = ", ".join(game for game in ROMS if game not in first)
+    print("\nAll other Atari games, with the default settings:\n" + textwrap.fill(others, 100))
     print("\nAny Gymnasium environment with discrete actions and an RGB picture: gym:ID,")
     print("such as gym:MiniGrid-DoorKey-6x6-v0 (pip install 'coex[minigrid]').")
     return 0

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ale_py import Action, ALEInterface, roms
 
 from coex.envs import ROMS, VIEW_SHAPES, GameConfig
-from coex.envs.atari import AtariGame
+from coex.envs.atari import TWO_PLAYER_ROMS, AtariGame
 from coex.errors import UsageError
+from coex.published import GAMES
 
 QUIET = GameConfig(max_noops=0)
 
@@ -82,6 +84,14 @@ def test_noops_are_from_1_to_30_frames() -> None:
         game.reset()
         frames.append(game._episode_frames)
     assert (min(frames), max(frames)) == (1, 30)
+
+
+def test_noops_press_no_button() -> None:
+    game, quiet = make("Backgammon", GameConfig()), make("Backgammon")
+    assert game.action_names[0] == "FIRE"  # in most games NOOP
+    for _ in range(game._episode_frames):
+        quiet._ale.act(Action.NOOP)
+    np.testing.assert_array_equal(game._ale.getRAM(), quiet._ale.getRAM())
 
 
 def test_an_episode_is_the_whole_game_not_a_life() -> None:
@@ -165,7 +175,7 @@ def load_state(path: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("sticky", [0.0, 0.25])
-@pytest.mark.parametrize("game", ROMS)
+@pytest.mark.parametrize("game", GAMES)
 def test_a_restored_game_goes_on_identically_in_a_fresh_process(game: str, sticky: float, tmp_path: Path) -> None:
     original = make(game, GameConfig(sticky=sticky), seed=7)
     play(original, 150, seed=1)
@@ -178,7 +188,7 @@ def test_a_restored_game_goes_on_identically_in_a_fresh_process(game: str, stick
 
 
 @pytest.mark.parametrize("history", [0, 10])
-@pytest.mark.parametrize("game", ROMS)
+@pytest.mark.parametrize("game", GAMES)
 def test_an_episode_saved_before_its_first_frame_goes_on_identically(game: str, history: int) -> None:
     config = GameConfig(max_noops=0)
     original, other = make(game, config, seed=7), make(game, config, seed=99)
@@ -187,3 +197,20 @@ def test_an_episode_saved_before_its_first_frame_goes_on_identically(game: str, 
     play(other, 10, seed=3)
     other.load_state_dict(original.state_dict())
     assert play(other, 100, seed=2) == play(original, 100, seed=2)
+
+
+@pytest.mark.parametrize("game", ROMS)
+def test_every_game_loads_plays_and_goes_on_identically(game: str) -> None:
+    config = GameConfig(sticky=0.25)
+    original, other = make(game, config, seed=7), make(game, config, seed=99)
+    play(original, 8, seed=1)
+    other.load_state_dict(original.state_dict())
+    expected = play(original, 12, seed=2)
+    assert play(other, 12, seed=2) == expected
+    assert len({picture for _, _, picture in expected}) > 1
+
+
+def test_the_other_cartridges_are_those_that_the_emulator_refuses() -> None:
+    paths = {rom: roms.get_rom_path(rom) for rom in roms.get_all_rom_ids()}
+    refused = [rom for rom, path in paths.items() if path and not ALEInterface.isSupportedROM(path)]
+    assert sorted(refused) == sorted(TWO_PLAYER_ROMS)

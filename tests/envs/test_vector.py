@@ -8,8 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from coex.envs import ROMS, GameConfig, VectorEnv
+from coex.envs import GameConfig, VectorEnv
 from coex.errors import CoexError, UsageError
+from coex.published import GAMES
 
 
 def make(game: str = "Freeway", *, num_envs: int = 3, num_workers: int = 2, views: tuple[str, ...] = ("policy",),
@@ -79,7 +80,7 @@ def test_an_episodes_true_last_picture_is_kept() -> None:
         np.testing.assert_array_equal(env.final_views["policy"][..., :3], before[..., 1:])
 
 
-@pytest.mark.parametrize(("game", "sticky"), [("Qbert", 0.0), *((game, 0.25) for game in ROMS)])
+@pytest.mark.parametrize(("game", "sticky"), [("Qbert", 0.0), *((game, 0.25) for game in GAMES)])
 def test_a_restored_vector_goes_on_identically_in_fresh_processes(game: str, sticky: float) -> None:
     config = GameConfig(sticky=sticky, max_episode_frames=2_000)
     views = ("policy", "adm", "ram")

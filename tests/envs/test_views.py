@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from coex import native
-from coex.envs import VIEW_SHAPES, palette
+from coex.envs import VIEW_SHAPES
+from coex.envs.palette import palette_of
 from coex.envs.views import AtariPainter, push_frame
 
 SCREEN = (210, 160)
+HEIGHTS = (210, 214, 220, 230, 250)  # of all games; with 250 lines, another palette
 
 
 def exact_area_mean(frame: np.ndarray, size: int) -> np.ndarray:
@@ -25,34 +27,46 @@ def empty_views(*names: str) -> dict[str, np.ndarray]:
     return {name: np.zeros(VIEW_SHAPES[name], np.uint8) for name in names}
 
 
+def painter_of(height: int) -> AtariPainter:
+    painter = AtariPainter(height, SCREEN[1])
+    painter.screens[...] = np.random.default_rng(0).integers(0, 128, painter.screens.shape) * 2
+    return painter
+
+
 @pytest.fixture
 def painter() -> AtariPainter:
-    painter = AtariPainter(*SCREEN)
-    painter.screens[...] = np.random.default_rng(0).integers(0, 128, (2, *SCREEN)) * 2
-    return painter
+    return painter_of(SCREEN[0])
+
+
+def grey_of(painter: AtariPainter) -> np.ndarray:
+    grey = palette_of(painter.screens.shape[1]).grey[painter.screens]
+    return np.asarray(grey.max(axis=0))
 
 
 def test_a_compiler_is_used_where_there_is_one() -> None:
     assert (native.load() is not None) == any(map(shutil.which, ("cc", "gcc", "clang")))
 
 
-def test_grey_views_are_exact_area_means(painter: AtariPainter) -> None:
-    views = empty_views("policy", "small")
+@pytest.mark.parametrize("height", HEIGHTS)
+def test_grey_views_are_exact_area_means(height: int) -> None:
+    painter, views = painter_of(height), empty_views("policy", "small")
     painter.paint(views, fresh=True)
-    grey = np.maximum(palette.GREY[painter.screens[0]], palette.GREY[painter.screens[1]])
+    grey = grey_of(painter)
     # Halves may fall either way in single precision: everything else is exact.
     assert np.abs(views["policy"][..., -1] - exact_area_mean(grey, 84)).max() <= 1
     assert (views["policy"][..., -1] != exact_area_mean(grey, 84)).mean() < 0.01
     assert (views["small"] != exact_area_mean(grey, 52)).mean() < 0.01
 
 
+@pytest.mark.parametrize("height", HEIGHTS)
 @pytest.mark.parametrize("compiled", [True, False])
-def test_every_view_agrees_with_opencv(painter: AtariPainter, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_view_agrees_with_opencv(height: int, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    painter = painter_of(height)
     if not compiled:
         monkeypatch.setattr(painter, "_native", None)
     views = empty_views("policy", "small", "adm", "context")
     painter.paint(views, fresh=True)
-    grey = np.maximum(palette.GREY[painter.screens[0]], palette.GREY[painter.screens[1]])
+    grey = grey_of(painter)
     pictures = {"policy": grey, "small": grey, "adm": painter.rgb(), "context": painter.rgb()}
     for name, picture in pictures.items():
         size = VIEW_SHAPES[name][0]

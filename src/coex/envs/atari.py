@@ -5,21 +5,15 @@ from typing import Any
 
 import ale_py
 import numpy as np
-from ale_py import ALEInterface, ALEState, roms
+from ale_py import Action, ALEInterface, ALEState, roms
 
 from coex.envs.views import AtariPainter, Frame, Views
 from coex.errors import UsageError
 
-ROMS = {
-    "Freeway": "freeway",
-    "Frostbite": "frostbite",
-    "Hero": "hero",
-    "MontezumaRevenge": "montezuma_revenge",
-    "PrivateEye": "private_eye",
-    "Qbert": "qbert",
-    "Seaquest": "seaquest",
-    "Venture": "venture",
-}
+# Four of the cartridges are for two players: the emulator keeps no score of them, and loading one ends the process.
+TWO_PLAYER_ROMS = ("combat", "joust", "maze_craze", "warlords")
+# By full name, as Gymnasium registers them: MsPacman, UpNDown.
+ROMS = {rom.title().replace("_", ""): rom for rom in sorted(roms.get_all_rom_ids()) if rom not in TWO_PLAYER_ROMS}
 
 
 @dataclass(frozen=True)
@@ -96,7 +90,7 @@ class AtariGame:
         self._episode_frames = 0
         if self.config.max_noops:
             for _ in range(self.generator.integers(1, self.config.max_noops + 1)):
-                self._ale.act(self._actions[0])
+                self._ale.act(Action.NOOP)
                 self._episode_frames += 1
                 if self._ale.game_over():
                     self._ale.reset_game()
@@ -138,7 +132,7 @@ class AtariGame:
         return lives
 
     def rgb(self) -> Frame:
-        """(210, 160, 3) the current picture in full size."""
+        """(H, W, 3) the current picture in full size; most games have 210 lines of 160 pixels."""
         return self._painter.rgb()
 
     def state_dict(self) -> dict[str, Any]:
@@ -157,7 +151,7 @@ class AtariGame:
         # its reset. It is brought about beforehand.
         self._ale.reset_game()
         if state["episode_frames"]:
-            self._ale.act(self._actions[0])
+            self._ale.act(Action.NOOP)
         self._ale.restoreSystemState(ALEState(state["emulator"].tobytes()))
         self._painter.screens[...] = state["screens"]
         self._painter.forget()

@@ -6,11 +6,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from coex.envs.atari import ROMS, AtariGame, GameConfig
+from coex.envs.atari import ROMS, TWO_PLAYER_ROMS, AtariGame, GameConfig
 from coex.envs.views import Frame, Views
 from coex.errors import UsageError
 
 GYM_PREFIX = "gym:"
+_MOST_NAMES = 5  # in an answer to a name that is none
 
 
 class Game(Protocol):
@@ -41,7 +42,7 @@ def make_game(game: str, config: GameConfig, seed: np.random.SeedSequence) -> Ga
 
 
 def resolve_game(name: str) -> str:
-    """The full name of a game as people write it: `montezuma`, `montezuma-revenge`, `gym:CartPole-v1`."""
+    """The full name of a game as people write it: `montezuma`, `ms-pacman`, `ALE/Pong-v5`, `gym:CartPole-v1`."""
     if name.startswith(GYM_PREFIX):
         if name == GYM_PREFIX:
             raise UsageError("gym: needs an environment's id, such as gym:MiniGrid-DoorKey-6x6-v0")
@@ -52,6 +53,8 @@ def resolve_game(name: str) -> str:
     starting = [game for game in full if plain and game.startswith(plain)]
     if plain in full or len(starting) == 1:
         return full[plain if plain in full else starting[0]]
-    close = difflib.get_close_matches(plain, full, n=3, cutoff=0.4) or starting or list(full)
-    names = ", ".join(full[game] for game in close)
-    raise UsageError(f"unknown game {name!r}; closest: {names} ('coex games' lists all; gym:ID takes any Gymnasium id)")
+    if plain in {rom.replace("_", "") for rom in TWO_PLAYER_ROMS}:
+        raise UsageError(f"{name} is a game for two players: the emulator cannot play it alone")
+    close = starting or difflib.get_close_matches(plain, full, n=3, cutoff=0.5)
+    names = "; closest: " + ", ".join(full[game] for game in close[:_MOST_NAMES]) if close else ""
+    raise UsageError(f"unknown game {name!r}{names} ('coex games' lists all; gym:ID takes any Gymnasium id)")

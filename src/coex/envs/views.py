@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coex import native
-from coex.envs import palette
+from coex.envs.palette import palette_of
 
 Frame = NDArray[np.uint8]
 Views = Mapping[str, Frame]
@@ -83,6 +83,7 @@ class AtariPainter:
     def __init__(self, height: int, width: int) -> None:
         self.screens = np.zeros((2, height, width), np.uint8)  # the emulator's last two, as palette indices
         self._size = (height, width)
+        self._palette = palette_of(height)
         self._last = np.zeros_like(self.screens)
         self._changed = np.ones(height, np.uint8)  # rows that differ from `_last`
         self._blends = {1: np.zeros((height, width), np.uint8), 3: np.zeros((height, width, 3), np.uint8)}
@@ -90,13 +91,13 @@ class AtariPainter:
         self._pairs = [pair[k].ctypes.data for pair in (self.screens, self._last) for k in range(2)]
         self._changed_at = self._changed.ctypes.data
         self._blends_at = {channels: blend.ctypes.data for channels, blend in self._blends.items()}
-        self._tables_at = {1: palette.GREY.ctypes.data, 3: palette.RGB.ctypes.data}
+        self._tables_at = {1: self._palette.grey.ctypes.data, 3: self._palette.rgb.ctypes.data}
         self._painted: Views | None = None  # the views that hold the last picture, and where they are
         self._targets: list[_Target] = []
 
     def rgb(self) -> Frame:
         """(H, W, 3) what the agent sees, in full size."""
-        return np.maximum(palette.RGB[self.screens[0]], palette.RGB[self.screens[1]])
+        return np.maximum(*self._palette.rgb[self.screens])
 
     def forget(self) -> None:
         """Someone else has written into the views: nothing in them can be left as it stands."""
@@ -104,7 +105,7 @@ class AtariPainter:
 
     def paint(self, out: Views, fresh: bool) -> None:
         if self._native is None:
-            grey = np.maximum(palette.GREY[self.screens[0]], palette.GREY[self.screens[1]])
+            grey = np.maximum(*self._palette.grey[self.screens])
             paint_frames(out, grey, self.rgb(), fresh)
             return
         self._native.coex_changed(*self._pairs, *self._size, self._changed_at)

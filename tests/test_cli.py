@@ -13,7 +13,7 @@ import pytest
 
 from coex import published
 from coex.cli import main
-from coex.envs import ROMS
+from coex.envs import ROMS, ram
 from coex.rundir import read_metrics
 
 
@@ -70,6 +70,7 @@ def test_lists_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     games = capsys.readouterr().out
     assert [line.split()[0] for line in games.splitlines()[1:9]] == list(published.GAMES)
     assert all(re.search(rf"\b{game}\b", games) for game in ROMS)
+    assert games.count("held out") == len(ram.HELD_OUT_GAMES)
     assert games.count("\n") < 40
     assert main(["methods"]) == 0
     assert "a2c" in capsys.readouterr().out

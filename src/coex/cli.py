@@ -228,6 +228,7 @@ def _games(options: argparse.Namespace) -> int:
     print(f"{'game':{width}}  paper's settings  truth from RAM, to measure by")
     for game in first:
         truth = ["location"] * (game in ram.RAM_GAMES) + ["room"] * (game in ram.ROOM_GAMES)
+        truth += ["held out from tuning"] * (game in ram.HELD_OUT_GAMES)
         print(f"{game:{width}}  {'yes' if game in PAPER_GAMES else 'no':16}  {', '.join(truth)}")
     others = ", ".join(game for game in ROMS if game not in first)
     print("\nAll other Atari games, with the default settings:\n" + textwrap.fill(others, 100))

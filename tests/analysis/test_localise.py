@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from coex.analysis import localise
+from coex import published
+from coex.analysis import localise, truth_commands
 from coex.cli import main
 from coex.envs import ram
 
@@ -27,6 +28,19 @@ def test_it_writes_the_curve_and_the_figure(tmp_path: Path, capsys: pytest.Captu
     assert 0 < result["points"][-1]["distance"] < 13
     assert (tmp_path / "localise.png").stat().st_size > 5_000
     assert "Freeway" in capsys.readouterr().out
+
+
+def test_all_games_are_those_that_we_tune_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    localised: list[str] = []
+    monkeypatch.setattr(truth_commands, "_localise_one", lambda game, *rest: localised.append(game))
+    for names in ("all", "held-out", "ms-pacman hero"):
+        assert main(f"localise {names} --out {tmp_path}".split()) == 0
+    assert localised == [*published.GAMES, *ram.HELD_OUT_GAMES, "MsPacman", "Hero"]
+
+
+def test_a_held_out_game_is_measured(tmp_path: Path) -> None:
+    assert main(f"localise pitfall --steps 1000 --out {tmp_path}".split()) == 0
+    assert 0 < json.loads((tmp_path / "Pitfall-s0.json").read_text())["points"][-1]["distance"] < 13
 
 
 def test_a_stopped_curve_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

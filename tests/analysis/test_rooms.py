@@ -176,6 +176,13 @@ def test_it_writes_figures_tables_and_sheets(tmp_path: Path, capsys: pytest.Capt
     assert "PrivateEye" in capsys.readouterr().out
 
 
+def test_other_games_take_the_default_threshold(tmp_path: Path) -> None:
+    assert main(f"rooms pitfall --steps 1000 --out {tmp_path}".split()) == 0
+    result = json.loads((tmp_path / "Pitfall-s0.json").read_text())
+    assert result["clustering"]["threshold"] == 0.7
+    assert result["rooms"] > 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -19,7 +19,9 @@ def add_commands(commands: Any) -> None:
         description="Train the attentive dynamics model on a random policy's transitions and report, on held-out "
         "transitions of other seeds, how far its location is from the player's, in cells of the 9×9 grid.",
     )
-    localise.add_argument("games", nargs="+", metavar="GAME", help="games with RAM truth, or 'all'")
+    localise.add_argument(
+        "games", nargs="+", metavar="GAME", help="games with RAM truth, 'all' of the paper's, or 'held-out'"
+    )
     localise.add_argument("--steps", metavar="N", default="200000", help="transitions to train on (default: 200000)")
     localise.add_argument("--device", metavar="NAME", default="cpu", help="(default: cpu)")
     _add_common(localise, out="runs/localise", example="a field of the model's configuration: attention=softmax")
@@ -32,7 +34,9 @@ def add_commands(commands: Any) -> None:
         "report how well the clusters of what is seen there name the rooms: the adjusted Rand index, samples of "
         "each cluster and, with --calibrate, what the scale of the projection changes.",
     )
-    rooms.add_argument("games", nargs="+", metavar="GAME", help="games with rooms in RAM, or 'all'")
+    rooms.add_argument(
+        "games", nargs="+", metavar="GAME", help="games with rooms in RAM, 'all' of the paper's, or 'held-out'"
+    )
     rooms.add_argument("--steps", metavar="N", default="100000", help="observations to gather (default: 100000)")
     rooms.add_argument("--calibrate", action="store_true", help="also try other scales of the projection")
     _add_common(rooms, out="runs/rooms", example="a field of the clusters' configuration: threshold=0.5")
@@ -60,9 +64,18 @@ def _steps_and_seed(options: argparse.Namespace) -> tuple[int, int]:
     return steps, seed
 
 
+def _games(names: Sequence[str], measurable: Sequence[str]) -> list[str]:
+    """Those that are named, or `all` that we tune on, or those that are `held-out`."""
+    from coex.envs import ram, resolve_game
+
+    if list(names) in (["all"], ["held-out"]):
+        return [game for game in measurable if (game in ram.HELD_OUT_GAMES) == (names[0] == "held-out")]
+    return [resolve_game(name) for name in names]
+
+
 def _localise(options: argparse.Namespace) -> int:
     from coex.config import parse_assignments, with_settings
-    from coex.envs import ram, resolve_game
+    from coex.envs import ram
     from coex.representation.adm import ADMConfig
     from coex.stopping import StopSignal
     from coex.train import pick_device
@@ -70,7 +83,7 @@ def _localise(options: argparse.Namespace) -> int:
     steps, seed = _steps_and_seed(options)
     config = with_settings(ADMConfig(), parse_assignments(options.assignments))
     device = pick_device(options.device)
-    games = list(ram.RAM_GAMES) if options.games == ["all"] else [resolve_game(game) for game in options.games]
+    games = _games(options.games, ram.RAM_GAMES)
     options.out.mkdir(parents=True, exist_ok=True)
     with StopSignal() as stop:
         for game in games:
@@ -104,16 +117,17 @@ def _localise_one(
 def _rooms(options: argparse.Namespace) -> int:
     from coex.analysis.rooms import require_rooms
     from coex.config import parse_assignments, with_settings
-    from coex.envs import ram, resolve_game
-    from coex.methods import GAMES
+    from coex.envs import ram
+    from coex.methods import GAMES, GameSettings
     from coex.representation.clusters import ClusterConfig
 
     steps, seed = _steps_and_seed(options)
     settings = parse_assignments(options.assignments)
-    games = list(ram.ROOM_GAMES) if options.games == ["all"] else [resolve_game(game) for game in options.games]
+    games = _games(options.games, ram.ROOM_GAMES)
     for game in games:
         require_rooms(game)
-    configs = {game: with_settings(ClusterConfig(threshold=GAMES[game].threshold), settings) for game in games}
+    thresholds = {game: GAMES.get(game, GameSettings()).threshold for game in games}
+    configs = {game: with_settings(ClusterConfig(threshold=thresholds[game]), settings) for game in games}
     options.out.mkdir(parents=True, exist_ok=True)
     for game, config in configs.items():
         _rooms_one(game, config, steps, seed, options.calibrate, options.out)

@@ -128,7 +128,7 @@ def test_another_length_has_its_own_schedule(tmp_path: Path, capsys: pytest.Capt
     assert json.loads((second / "config.json").read_text())["schedule_steps"] == 160
 
 
-@pytest.mark.parametrize(("method", "falls"), [("a2c --preset paper", True), ("ppo", False)])
+@pytest.mark.parametrize(("method", "falls"), [("a2c --preset paper", True), ("ppo --preset paper", False)])
 def test_a_rate_that_has_come_to_0_is_said(
     method: str, falls: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

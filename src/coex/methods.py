@@ -70,15 +70,17 @@ A2C_DEFAULT = A2CConfig(
     gae_lambda=0.95,
     optimizer="adam",
     learning_rate=5e-4,
-    decay_learning_rate=False,
+    entropy_weight=0.002,
     log_entropy=True,
+    max_grad_norm=5.0,
     normalise_rewards=True,
-    normalise_advantages=True,
     centre_observations=True,
 )
-# Once a task is mastered its advantages are noise, which normalising makes large: without a bound on a rollout's change,
+# Once a task is mastered its advantages are noise, which normalising makes large: without a bound on its change,
 # one of two seeds forgot MiniGrid's four rooms, which it had left in every episode.
-PPO_DEFAULT = PPOConfig(learning_rate=5e-4, clip_range=0.2, max_kl=0.03, centre_observations=True)
+PPO_DEFAULT = PPOConfig(
+    learning_rate=5e-4, decay_learning_rate=True, clip_range=0.2, max_kl=0.03, centre_observations=True
+)
 # Frames: environments out of step, so that a short rollout does not show the same moment of all episodes.
 STAGGER, STAGGER_ELSEWHERE = 8_192, 100
 

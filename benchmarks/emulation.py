@@ -14,7 +14,8 @@ import numpy as np
 from ale_py import ALEInterface, roms
 
 from benchmarks.machine import cores
-from coex.envs import ROMS, GameConfig, VectorEnv
+from coex.config.envs import GameConfig
+from coex.envs import ROMS, VectorEnv
 
 FRAME_SKIP = 4
 ENVIRONMENTS = 16

@@ -14,13 +14,16 @@ import numpy as np
 import torch
 
 from benchmarks.rows import GAME
-from coex.bonuses.coex import CoexBonus, CoexConfig
+from coex.config.bonuses import CoexConfig
+from coex.config.learners import A2CConfig
+from coex.config.presets import make_config
 from coex.envs import VectorEnv
-from coex.learners.a2c import A2C, A2CConfig
+from coex.learners.a2c import A2C
 from coex.learners.batch import make_rewards
 from coex.learners.networks import ActorCritic, SamplingPolicy
-from coex.methods import bonus_views, make_config
-from coex.rollout import Collector
+from coex.method.bonus import CoexBonus
+from coex.rollouts.rollout import Collector
+from coex.training.make import bonus_views
 
 CLUSTERS, STATES = 1_000, 1_000_000
 CPU = torch.device("cpu")

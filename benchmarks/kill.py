@@ -26,9 +26,9 @@ import numpy as np
 import torch
 
 from benchmarks import machine
-from coex.checkpoints import CheckpointStore
-from coex.published import GAMES
-from coex.rundir import EPISODES, METRICS, read_metrics
+from coex.results.published import GAMES
+from coex.runs.checkpoints import CheckpointStore
+from coex.runs.directory import EPISODES, METRICS, read_metrics
 
 RESULTS = Path("results/kill.json")
 TIMINGS = ("seconds", "steps_per_second")

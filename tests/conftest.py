@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from coex.envs import VIEW_SHAPES  # before torch: `coex` sets how its threads wait before it is loaded
-from coex.rollout import Rollout
+from coex.rollouts.rollout import Rollout
 
 import torch  # isort: skip
 

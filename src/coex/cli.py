@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from coex import __version__
-from coex.analysis.commands import add_commands
+from coex.commands.evaluate import add_commands
+from coex.commands.paper import add_commands as add_paper
+from coex.commands.report import add_commands as add_report
 from coex.errors import CoexError, UsageError
-from coex.paper.commands import add_commands as add_paper
-from coex.report.commands import add_commands as add_report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -127,8 +127,8 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _train(options: argparse.Namespace) -> int:
-    from coex.resume import check_same_config  # here, so that --help does not wait for torch
-    from coex.rundir import CONFIG
+    from coex.runs.directory import CONFIG
+    from coex.runs.resume import check_same_config  # here, so that --help does not wait for torch
 
     config = _run_config(options)
     if options.resume and not options.out:
@@ -141,7 +141,7 @@ def _train(options: argparse.Namespace) -> int:
 
 
 def _resume(options: argparse.Namespace) -> int:
-    from coex.resume import changed_config, run_config
+    from coex.runs.resume import changed_config, run_config
 
     settings = {
         "total_steps": options.steps, "schedule_steps": options.schedule_steps,
@@ -156,11 +156,11 @@ def _resume(options: argparse.Namespace) -> int:
 
 
 def _learn(config: Any, out: Path, options: argparse.Namespace, *, resume: bool) -> int:
-    from coex.methods import PAPER_STEPS
-    from coex.progress import Progress, number
-    from coex.resume import is_finished
-    from coex.stopping import StopSignal
-    from coex.train import train
+    from coex.config.presets import PAPER_STEPS
+    from coex.runs.progress import Progress, number
+    from coex.runs.resume import is_finished
+    from coex.runs.stopping import StopSignal
+    from coex.training.loop import train
 
     progress = Progress(config.total_steps, config.env.frame_skip, quiet=options.quiet)
     if resume and is_finished(out, config):
@@ -185,8 +185,9 @@ def _learn(config: Any, out: Path, options: argparse.Namespace, *, resume: bool)
 
 
 def _run_config(options: argparse.Namespace) -> Any:
-    from coex.config import lacking_settings, load_config, merge_settings, parse_assignments, without_derived
-    from coex.methods import make_config
+    from coex.config.presets import make_config
+    from coex.config.run import lacking_settings, without_derived
+    from coex.config.settings import load_config, merge_settings, parse_assignments
 
     if options.config and options.preset:
         raise UsageError("--preset and --config exclude each other: a config.json holds every setting already")
@@ -221,7 +222,7 @@ def _default_name(config: Any) -> str:
 
 def _games(options: argparse.Namespace) -> int:
     from coex.envs import ROMS, ram
-    from coex.published import GAMES as PAPER_GAMES
+    from coex.results.published import GAMES as PAPER_GAMES
 
     first = [*PAPER_GAMES, *(game for game in ram.RAM_GAMES if game not in PAPER_GAMES)]
     width = max(map(len, first))
@@ -238,7 +239,7 @@ def _games(options: argparse.Namespace) -> int:
 
 
 def _methods(options: argparse.Namespace) -> int:
-    from coex.methods import METHODS
+    from coex.config.presets import METHODS
 
     width = max(map(len, METHODS))
     print("\n".join(f"{name:{width}}  {description}" for name, description in METHODS.items()))

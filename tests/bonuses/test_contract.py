@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from coex.bonuses import Bonus
-from coex.methods import bonus_views, make_bonus, make_config
+from coex.config.presets import make_config
+from coex.training.make import bonus_views, make_bonus
 
 CONFIGURATIONS = [
     ("a2c+coex", {}),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from coex.bonuses.coex import CoexBonus, CoexConfig
+from coex.config.bonuses import CoexConfig
+from coex.method.bonus import CoexBonus
 from tests.bonuses import test_contract as contract
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "own-bonus.md"

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from ale_py import Action, ALEInterface, roms
 
-from coex.envs import ROMS, VIEW_SHAPES, GameConfig
+from coex.config.envs import GameConfig
+from coex.envs import ROMS, VIEW_SHAPES
 from coex.envs.atari import TWO_PLAYER_ROMS, AtariGame
 from coex.errors import UsageError
-from coex.published import GAMES
+from coex.results.published import GAMES
 
 QUIET = GameConfig(max_noops=0)
 
@@ -156,7 +157,7 @@ RESTORE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from test_atari import load_state, make, play
-from coex.envs import GameConfig
+from coex.config.envs import GameConfig
 game = make(sys.argv[3], GameConfig(sticky=float(sys.argv[4])), seed=99)
 play(game, 10, seed=3)  # another history
 game.load_state_dict(load_state(sys.argv[2]))

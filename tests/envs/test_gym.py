@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coex.envs import VIEW_SHAPES, GameConfig
+from coex.config.envs import GameConfig
+from coex.envs import VIEW_SHAPES
 from coex.envs.atari import AtariGame
 from coex.envs.gym import GymGame
 from coex.envs.vector import SharedMemory

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from ale_py import Action, ALEInterface, roms
 
-from coex import published
 from coex.envs import ram
 from coex.envs.atari import ROMS
+from coex.results import published
 
 FRAME_SKIP = 4
 

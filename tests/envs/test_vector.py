@@ -8,9 +8,10 @@ import time
 import numpy as np
 import pytest
 
-from coex.envs import GameConfig, VectorEnv
+from coex.config.envs import GameConfig
+from coex.envs import VectorEnv
 from coex.errors import CoexError, UsageError
-from coex.published import GAMES
+from coex.results.published import GAMES
 
 
 def make(game: str = "Freeway", *, num_envs: int = 3, num_workers: int = 2, views: tuple[str, ...] = ("policy",),

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from coex import native
+from coex.core import native
 from coex.envs import VIEW_SHAPES
 from coex.envs.palette import palette_of
 from coex.envs.views import AtariPainter, push_frame

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 
+from coex.config.learners import A2CConfig
 from coex.errors import UsageError
-from coex.learners.a2c import A2C, A2CConfig, a2c_loss
+from coex.learners.a2c import A2C, a2c_loss
 from coex.learners.batch import Batch, Rewards
 from coex.learners.loss import log_entropy
 from coex.learners.networks import ActorCritic
 from coex.learners.returns import rollout_returns
-from coex.rollout import Rollout
+from coex.rollouts.rollout import Rollout
 
 
 def make_batch(size: int = 12, actions: int = 5) -> Batch:

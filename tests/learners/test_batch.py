@@ -2,7 +2,8 @@
 
 import torch
 
-from coex.learners.batch import RewardConfig, make_batch, make_rewards
+from coex.config.learners import RewardConfig
+from coex.learners.batch import make_batch, make_rewards
 
 
 def test_rewards_are_clipped_and_mixed() -> None:

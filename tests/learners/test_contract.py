@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from coex.config.learners import RewardConfig
+from coex.config.presets import make_config
+from coex.core.optim import NonFiniteError
 from coex.learners import Learner
-from coex.learners.batch import RewardConfig, Rewards, make_rewards
-from coex.methods import make_config, make_learner
-from coex.optim import NonFiniteError
-from coex.rollout import Rollout
+from coex.learners.batch import Rewards, make_rewards
+from coex.rollouts.rollout import Rollout
+from coex.training.make import make_learner
 
 CONFIGURATIONS: list[tuple[str, dict[str, object]]] = [
     ("a2c", {}),

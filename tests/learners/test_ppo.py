@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
 from coex.errors import UsageError
-from coex.learners.a2c import A2C, A2CConfig
-from coex.learners.batch import Batch, RewardConfig, Rewards, make_rewards
+from coex.learners.a2c import A2C
+from coex.learners.batch import Batch, Rewards, make_rewards
 from coex.learners.networks import ActorCritic
-from coex.learners.ppo import PPO, PPOConfig, ppo_loss
-from coex.rollout import Rollout
+from coex.learners.ppo import PPO, ppo_loss
+from coex.rollouts.rollout import Rollout
 
 # What makes PPO's update A2C's: the ratio is 1 at the first step, and nothing is normalised.
 LIKE_A2C = PPOConfig(

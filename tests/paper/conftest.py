@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coex.paper.results import RunKey, curve_path, write_curve
+from coex.paper.curves import RunKey, curve_path, write_curve
 
 KeepCurve = Callable[..., Path]
 

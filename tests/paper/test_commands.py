@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from coex.cli import main
-from coex.methods import make_config
+from coex.config.presets import make_config
 from coex.paper.cluster_samples import Samples, take_samples
-from coex.paper.results import curve_path, key_of, read_curve
+from coex.paper.curves import curve_path, key_of, read_curve
 from coex.paper.studies import STUDIES
-from coex.train import train
+from coex.training.loop import train
 
 FREEWAY = "paper table1 --games freeway --methods a2c --steps 800 --seeds 1 --workers 1 --quiet"
 

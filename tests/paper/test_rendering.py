@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from coex.paper.results import Cell
+from coex.paper.curves import Cell
 from coex.paper.studies import STUDIES
 from coex.paper.study import Request
 from coex.paper.tables import format_cell

@@ -1,10 +1,9 @@
 """What the studies' rows set is what they say."""
 
-from coex.bonuses.coex import CoexConfig
-from coex.config import parse_assignments
-from coex.methods import make_config
+from coex.config.bonuses import PLAIN, CoexConfig
+from coex.config.presets import make_config
+from coex.config.settings import parse_assignments
 from coex.paper.study import PLAIN_LOSSES
-from coex.representation.adm import PLAIN
 
 
 def test_the_papers_losses_are_the_plain_ones() -> None:

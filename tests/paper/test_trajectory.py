@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from coex.config import RunConfig
+from coex.config.run import RunConfig
 from coex.errors import UsageError
 from coex.paper.adm_ablation import LOSSES, recording_config, train_models
 from coex.paper.agents import open_agent
 from coex.paper.trajectory import Trajectory, record, replay
-from coex.rollout import Rollout
+from coex.rollouts.rollout import Rollout
 
 
 def play(config: RunConfig) -> list[Rollout]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from coex.methods import make_config
-from coex.train import train
+from coex.config.presets import make_config
+from coex.training.loop import train
 
 MINIGRID = "gym:MiniGrid-Empty-5x5-v0"
 SMALL = {"num_envs": 2, "num_workers": 1, "log_every_steps": 40, "checkpoint": {"every_steps": 100}}

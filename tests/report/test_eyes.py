@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from coex.analysis.evaluate import find_saved
-from coex.bonuses.coex import CoexBonus
+from coex.analysis.evaluation import find_saved
+from coex.config.presets import make_config
 from coex.envs import VIEW_SHAPES
 from coex.envs.views import Views
-from coex.methods import make_config
+from coex.method.bonus import CoexBonus
 from coex.report.eyes import NEW_ROOM, CoexEyes, Sight, open_eyes
 from coex.report.play import play
 
@@ -26,7 +26,7 @@ def make_views(picture: int) -> Views:
 def make_state(method: str = "a2c+coex", **settings: object) -> tuple[CoexBonus, CoexEyes]:
     torch.manual_seed(0)
     config = make_config("montezuma", method, {"bonus": settings})
-    from coex.methods import make_bonus
+    from coex.training.make import make_bonus
 
     bonus = make_bonus(config, NUM_ACTIONS, np.random.SeedSequence(0), torch.device("cpu"))
     assert isinstance(bonus, CoexBonus)
@@ -87,7 +87,7 @@ def test_a_picture_like_no_cluster_is_a_new_room() -> None:
     [("a2c", {}, None), ("a2c+simhash", {}, 0), ("a2c+coex", {"locator": "random"}, None)],
 )
 def test_methods_without_a_place(method: str, settings: dict[str, str], visits: int | None) -> None:
-    from coex.methods import make_bonus
+    from coex.training.make import make_bonus
 
     config = make_config("freeway", method, {"bonus": settings} if settings else {})
     bonus = make_bonus(config, NUM_ACTIONS, np.random.SeedSequence(0), torch.device("cpu"))

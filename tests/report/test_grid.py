@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from coex.method.adm import AttentiveDynamicsModel
 from coex.report.grid import spread
 from coex.report.scene import cell_box
-from coex.representation.adm import AttentiveDynamicsModel
 
 
 @pytest.mark.parametrize("cell", [(0, 0), (8, 8), (2, 6)])

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from coex.cli import main
-from coex.lock import RunLock
 from coex.report.comparison import common_steps, group_by_game, score_of
-from coex.report.runs import load_run
+from coex.report.run import load_run
+from coex.runs.lock import RunLock
 
 CopyRun = Callable[..., Path]
 VOID = {"meta", "link", "img", "image", "rect", "path", "use", "br"}

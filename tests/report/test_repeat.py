@@ -5,9 +5,9 @@ import shlex
 import pytest
 
 from coex.cli import _parser, _run_config
-from coex.methods import make_config
-from coex.published import published_score
+from coex.config.presets import make_config
 from coex.report.repeat import train_command
+from coex.results.published import published_score
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coex.envs import VIEW_SHAPES, GameConfig, ram
+from coex.config.envs import GameConfig
+from coex.envs import VIEW_SHAPES, ram
 from coex.envs.atari import AtariGame
 from coex.envs.views import Frame
 

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from coex.rollout import Rollout
+from coex.rollouts.rollout import Rollout
 
 Metrics = dict[str, float]
 

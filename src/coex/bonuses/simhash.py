@@ -1,6 +1,5 @@
 """Counts of hashed pictures: A2C+Pixel-SimHash, the paper's baseline after Tang et al. (2017)."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,26 +8,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from coex.bonuses import Metrics
+from coex.config.bonuses import SimHashConfig
 from coex.envs import VIEW_SHAPES
-from coex.errors import UsageError
-from coex.representation.counts import VisitCounts
-from coex.rollout import Rollout
+from coex.method.counts import VisitCounts
+from coex.rollouts.rollout import Rollout
 
 _NUM_PIXELS = int(np.prod(VIEW_SHAPES["small"]))
 # Whole numbers close to a Gaussian: every sum of pixels is then exact in float32, whatever the batch.
 _WEIGHT_SCALE, _MAX_WEIGHT = 6, 24
 assert _NUM_PIXELS * 255 * _MAX_WEIGHT < 2**24
-
-
-@dataclass(frozen=True)
-class SimHashConfig:
-    """The length of the binary code; the paper's is 128."""
-
-    bits: int = 128
-
-    def __post_init__(self) -> None:
-        if self.bits < 1 or self.bits % 64:
-            raise UsageError(f"bits must be a multiple of 64, not {self.bits}")
 
 
 class SimHashBonus:

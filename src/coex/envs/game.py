@@ -6,7 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from coex.envs.atari import ROMS, TWO_PLAYER_ROMS, AtariGame, GameConfig
+from coex.config.envs import GameConfig
+from coex.envs.atari import ROMS, TWO_PLAYER_ROMS, AtariGame
 from coex.envs.views import Frame, Views
 from coex.errors import UsageError
 

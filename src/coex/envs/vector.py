@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coex.envs.atari import GameConfig
+from coex.config.envs import GameConfig
 from coex.envs.game import is_atari
 from coex.envs.views import VIEW_SHAPES
 from coex.envs.worker import Assignment, SharedArrays, serve

@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from coex import native
+from coex.core import native
 from coex.envs.palette import palette_of
 
 Frame = NDArray[np.uint8]

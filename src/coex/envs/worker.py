@@ -11,7 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from coex.envs.atari import GameConfig
+from coex.config.envs import GameConfig
 from coex.envs.game import Game, make_game
 from coex.envs.views import Views
 from coex.errors import CoexError

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from coex.learners.batch import Rewards
 from coex.learners.networks import ActorCritic
-from coex.rollout import Rollout
+from coex.rollouts.rollout import Rollout
 
 Metrics = dict[str, float]
 

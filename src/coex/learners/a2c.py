@@ -1,53 +1,20 @@
 """Advantage actor-critic, as in the paper's appendix A and OpenAI baselines' defaults."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from coex.config.learners import A2CConfig
 from coex.learners import Metrics
 from coex.learners.batch import Batch, Rewards, make_batch
 from coex.learners.descent import Descent
 from coex.learners.loss import Parts, evaluate, explained_variance, log_entropy, mean_parts, normalised, weigh
-from coex.learners.networks import ActorCritic, Precision
+from coex.learners.networks import ActorCritic
 from coex.learners.returns import ReturnScale, rollout_returns
 from coex.learners.rmsprop import RMSPropTF
-from coex.learners.settings import check_settings
-from coex.rollout import Rollout
-
-
-@dataclass(frozen=True)
-class A2CConfig:
-    """The paper's appendix B; what it leaves open is OpenAI baselines'."""
-
-    num_steps: int = 5
-    gamma: float = 0.99
-    gae_lambda: float = 1.0  # 1: returns of `num_steps` steps; less: generalised advantage estimates
-    optimizer: Literal["rmsprop", "adam"] = "rmsprop"
-    learning_rate: float = 7e-4
-    decay_learning_rate: bool = True  # linearly to 0 over the run's `schedule_steps`
-    rmsprop_alpha: float = 0.99
-    rmsprop_epsilon: float = 1e-5
-    adam_epsilon: float = 1e-5
-    entropy_weight: float = 0.01
-    log_entropy: bool = False  # the loss has the logarithm of the entropy, which keeps it from collapsing
-    value_weight: float = 0.5
-    max_grad_norm: float = 0.5
-    normalise_rewards: bool = False  # in units of the standard deviation of their discounted sum
-    normalise_advantages: bool = False
-    centre_observations: bool = False  # the network sees what differs from the mean picture so far
-    precision: Precision = "float32"  # bfloat16: less exact, and faster on processors that multiply in it
-
-    def __post_init__(self) -> None:
-        check_settings(
-            self,
-            counts="num_steps",
-            positive="learning_rate rmsprop_epsilon adam_epsilon max_grad_norm",
-            weights="entropy_weight value_weight",
-            shares="gamma gae_lambda rmsprop_alpha",
-        )
+from coex.rollouts.rollout import Rollout
 
 
 def a2c_loss(network: ActorCritic, batch: Batch, config: A2CConfig) -> tuple[Tensor, Parts]:

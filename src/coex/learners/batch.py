@@ -5,20 +5,8 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from coex.learners.settings import check_settings
-from coex.rollout import Rollout
-
-
-@dataclass(frozen=True)
-class RewardConfig:
-    """The learner's reward is β₁·clip(r, −1, 1) + β₂·bonus."""
-
-    extrinsic_weight: float = 1.0  # β₁
-    bonus_weight: float = 1.0  # β₂
-    clip: float = 1.0  # 0: rewards are not clipped
-
-    def __post_init__(self) -> None:
-        check_settings(self, weights="extrinsic_weight bonus_weight clip")
+from coex.config.learners import RewardConfig
+from coex.rollouts.rollout import Rollout
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
+from coex.core.optim import guarded_step
 from coex.learners.networks import ActorCritic
-from coex.optim import guarded_step
 
 
 def linear_decay(initial: float, steps_done: int, schedule_steps: int) -> float:

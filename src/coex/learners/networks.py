@@ -1,19 +1,15 @@
 """The policy and value network of the paper's appendix B."""
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from coex.config.learners import Precision
 from coex.envs.views import STACK, VIEW_SHAPES
 
 # Gains of OpenAI baselines: a nearly uniform first policy, values of unit scale.
 _HIDDEN_GAIN, _POLICY_GAIN, _VALUE_GAIN = 2**0.5, 0.01, 1.0
 _WHITE, _CENTRED_WHITE = 255, 85  # the shade that is 1; what is left of a picture without the mean one is faint
-
-
-Precision = Literal["float32", "bfloat16"]
 
 
 class ActorCritic(nn.Module):

@@ -1,57 +1,22 @@
 """Proximal policy optimisation, with the rewards and advantages normalised as in Burda et al. (2018)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from coex.config.learners import PPOConfig
 from coex.learners import Metrics
 from coex.learners.batch import Batch, Rewards, make_batch
 from coex.learners.descent import Descent
 from coex.learners.loss import Parts, evaluate, explained_variance, mean_parts, normalised, weigh
-from coex.learners.networks import ActorCritic, Precision
+from coex.learners.networks import ActorCritic
 from coex.learners.returns import ReturnScale, endless_returns, rollout_returns
-from coex.learners.settings import check_settings
-from coex.rollout import Rollout
+from coex.rollouts.rollout import Rollout
 
 # Transitions in a pass: on a CPU, the passes over 4,096 took a third longer than eight over 512, and a gigabyte more.
 _PART_SIZE = 512
-
-
-@dataclass(frozen=True)
-class PPOConfig:
-    """The paper's appendix B; what it leaves open is OpenAI baselines'."""
-
-    num_steps: int = 128
-    num_epochs: int = 4
-    num_minibatches: int = 4
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
-    learning_rate: float = 1e-5  # Adam's
-    decay_learning_rate: bool = False  # linearly to 0 over the run's `schedule_steps`
-    adam_epsilon: float = 1e-5
-    clip_range: float = 0.1
-    max_kl: float = 0.0  # ends a rollout's passes once a minibatch finds the policy further from its start; 0: never
-    entropy_weight: float = 0.01
-    value_weight: float = 1.0
-    max_grad_norm: float = 0.5
-    normalise_rewards: bool = True
-    normalise_advantages: bool = True
-    centre_observations: bool = False  # the network sees what differs from the mean picture so far
-    precision: Precision = "float32"  # bfloat16: less exact, and faster on processors that multiply in it
-    two_value_heads: bool = False  # the bonus gets a value of its own, which episodes' ends do not cut off
-    bonus_gamma: float = 0.99  # of that value
-
-    def __post_init__(self) -> None:
-        check_settings(
-            self,
-            counts="num_steps num_epochs num_minibatches",
-            positive="learning_rate adam_epsilon clip_range max_grad_norm",
-            weights="entropy_weight value_weight max_kl",
-            shares="gamma gae_lambda bonus_gamma",
-        )
 
 
 def ppo_loss(network: ActorCritic, batch: Batch, config: PPOConfig) -> tuple[Tensor, Parts]:

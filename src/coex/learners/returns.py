@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from coex.rollout import Rollout
+from coex.rollouts.rollout import Rollout
 
 # OpenAI baselines' bound: where rewards are rare, the first ones would be hundreds of standard deviations.
 _MAX_SCALED_REWARD = 10.0

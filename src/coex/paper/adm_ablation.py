@@ -11,22 +11,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from coex.bonuses.evidence import location_errors
-from coex.bonuses.locator import ADMLocator
-from coex.config import RunConfig
+from coex.config.bonuses import PLAIN, ADMConfig
+from coex.config.presets import make_config
+from coex.config.run import RunConfig
 from coex.envs import ram
 from coex.errors import UsageError
-from coex.methods import make_config
+from coex.method.adm import AttentiveDynamicsModel
+from coex.method.locator import ADMLocator
+from coex.paper.curves import MAX_POINTS, Point, RunKey, curve_path, write_curve
 from coex.paper.figures import draw_curves
-from coex.paper.results import MAX_POINTS, Point, RunKey, curve_path, write_curve
 from coex.paper.study import Request, Row, Study
 from coex.paper.trajectory import Trajectory, record, replay
-from coex.progress import Progress, number
-from coex.published import A2C_STEPS
-from coex.representation.adm import PLAIN, ADMConfig, AttentiveDynamicsModel
-from coex.rollout import Rollout
-from coex.stopping import StopSignal
-from coex.train import pick_device
+from coex.results.published import A2C_STEPS
+from coex.rollouts.rollout import Rollout
+from coex.runs.progress import Progress, number
+from coex.runs.stopping import StopSignal
+from coex.training.evidence import location_errors
+from coex.training.loop import pick_device
 
 _ROLLOUT_STEPS = 5  # A2C's: the model is trained as it is on-policy
 

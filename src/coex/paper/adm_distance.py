@@ -1,7 +1,7 @@
 """Figure 3 (fig:dynamics): how far the located cell is from the player while A2C+CoEX learns.
 
 The paper gives no numbers, but says: 1 or 2 cells on average, and more for a while in a new room. Beside our losses
-stand the paper's own (`coex.representation.adm.PLAIN`).
+stand the paper's own (`coex.method.adm.PLAIN`).
 """
 
 from functools import partial

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from coex.config import RunConfig
+from coex.config.run import RunConfig
 from coex.envs import VectorEnv
-from coex.methods import bonus_views
-from coex.train import Agent, pick_device
+from coex.training.loop import Agent, pick_device
+from coex.training.make import bonus_views
 
 
 def environment_seed(seed: int) -> np.random.SeedSequence:

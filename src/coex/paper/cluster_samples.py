@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
-from coex.analysis.rooms import Reservoirs
-from coex.bonuses.coex import CoexConfig
-from coex.checkpoints import CheckpointStore
+from coex.analysis.agreement import Reservoirs
+from coex.config.bonuses import CoexConfig
 from coex.envs.views import Frame
 from coex.errors import UsageError
+from coex.method.rooms import ObservationClusters
 from coex.paper.agents import open_agent
 from coex.paper.study import Request, Study, game_slug
 from coex.paper.table1 import COEX
 from coex.paper.tables import NOT_RUN
-from coex.progress import count
-from coex.representation.clusters import ObservationClusters
-from coex.resume import read_newest, run_config
+from coex.runs.checkpoints import CheckpointStore
+from coex.runs.progress import count
+from coex.runs.resume import read_newest, run_config
 
 SAMPLES, MAX_CLUSTERS = 3, 12
 _OBSERVATIONS = 8_000  # that are looked at

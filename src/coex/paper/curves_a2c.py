@@ -5,7 +5,7 @@ from functools import partial
 from coex.paper.figures import draw_curves
 from coex.paper.study import Study
 from coex.paper.table1 import A2C, COEX, COEX_RAM, SIMHASH
-from coex.published import GAMES
+from coex.results.published import GAMES
 
 RENDER = partial(draw_curves, ylabel="mean return of 40 episodes")
 

@@ -3,6 +3,6 @@
 from coex.paper.curves_a2c import RENDER
 from coex.paper.study import Study
 from coex.paper.table_psi import ROWS
-from coex.published import GAMES
+from coex.results.published import GAMES
 
 STUDY = Study("curves-psi", "Figure 10: learning curves of the ablation of ψ", GAMES, ROWS, RENDER)

@@ -13,11 +13,11 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.ticker import FuncFormatter
 
-from coex.paper.results import Curve, find_curves
+from coex.paper.curves import Curve, find_curves
 from coex.paper.study import Request, Row, Study
 from coex.paper.tables import NOT_RUN
-from coex.progress import count, number
-from coex.statistics import Floats, aggregate
+from coex.results.statistics import Floats, aggregate
+from coex.runs.progress import count, number
 
 _MAX_COLUMNS, _GRID_POINTS, _DPI = 4, 100, 100
 

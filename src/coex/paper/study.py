@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coex.published import A2C_STEPS, SEEDS, Scores
+from coex.results.published import A2C_STEPS, SEEDS, Scores
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Table 1 (tbl:a2c_performance): A2C, its baselines, CoEX and CoEX with the truth from RAM."""
 
-from coex import published
 from coex.paper.study import Row, Study
 from coex.paper.tables import draw_table
+from coex.results import published
 
 A2C = Row("A2C", "a2c", published=published.A2C)
 SIMHASH = Row("A2C+Pixel-SimHash", "a2c+simhash", published=published.A2C_SIMHASH)

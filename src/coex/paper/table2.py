@@ -1,8 +1,8 @@
 """Table 2 (tbl:exp_performance): CoEX at half of its budget and at all of it, beside other exploration methods."""
 
-from coex import published
 from coex.paper.study import Row, Study
 from coex.paper.tables import draw_table
+from coex.results import published
 
 ROWS = (
     Row("A2C+CoEX, half", "a2c+coex", published=published.A2C_COEX_50M, steps=50_000_000),

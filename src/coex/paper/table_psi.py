@@ -1,9 +1,9 @@
 """Table 6 (tbl:a2c_additional_performance): which parts of ψ(s) = (x, y, c, R) are needed."""
 
-from coex import published
 from coex.paper.study import Row, Study
 from coex.paper.table1 import COEX
 from coex.paper.tables import draw_table
+from coex.results import published
 
 # The paper has no c in these games (tbl:hyper-a2c). Where c is all there is, or stands with R alone, it stays.
 _ONE_ROOM = ("Freeway", "Frostbite", "Qbert", "Seaquest")

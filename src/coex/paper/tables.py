@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from coex.paper.results import Cell, measure
+from coex.paper.curves import Cell, measure
 from coex.paper.study import Request, Row, Study
-from coex.progress import count, number
+from coex.runs.progress import count, number
 
 NOT_RUN = "not run"
 _LEGEND = (

@@ -11,11 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from coex.config import RunConfig
-from coex.envs import GameConfig, VectorEnv
+from coex.config.envs import GameConfig
+from coex.config.run import RunConfig
+from coex.envs import VectorEnv
 from coex.errors import UsageError
 from coex.paper.agents import environment_seed, open_agent
-from coex.rollout import Collector, Rollout
+from coex.rollouts.rollout import Collector, Rollout
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from importlib.resources import files
 from pathlib import Path
 
 from coex import __version__
-from coex.analysis.evaluate import find_saved
+from coex.analysis.evaluation import find_saved
 from coex.errors import CoexError, UsageError
 from coex.report import comparison, sections
-from coex.report.runs import Run, game_title, load_run, method_title
-from coex.report.video import VideoConfig, poster, record
-from coex.resume import run_config
+from coex.report.film import VideoConfig, poster, record
+from coex.report.run import Run, game_title, load_run, method_title
+from coex.runs.resume import run_config
 
 _LARGEST_VIDEO = 8_000_000  # bytes that go into the page
 _VIDEO_SECONDS = 30.0

@@ -12,7 +12,7 @@ from math import ceil, floor, log10
 import numpy as np
 from numpy.typing import NDArray
 
-from coex.progress import count
+from coex.runs.progress import count
 
 Floats = NDArray[np.float64]
 

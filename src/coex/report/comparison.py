@@ -5,13 +5,13 @@ from html import escape
 
 import numpy as np
 
-from coex.progress import count, number
+from coex.report.aggregate import aggregate
 from coex.report.charts import NUM_COLOURS, Line, Mark, chart
-from coex.report.curves import aggregate
-from coex.report.runs import Run
+from coex.report.run import Run
 from coex.report.sections import CURVES, paper_mark
-from coex.rundir import score_at
-from coex.statistics import MIN_SEEDS, bootstrap_interval, interquartile_mean
+from coex.results.statistics import MIN_SEEDS, bootstrap_interval, interquartile_mean
+from coex.runs.directory import score_at
+from coex.runs.progress import count, number
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from coex.bonuses.coex import CoexConfig
-from coex.bonuses.simhash import SimHashBonus, SimHashConfig
-from coex.config import RunConfig
+from coex.bonuses.simhash import SimHashBonus
+from coex.config.bonuses import CoexConfig, SimHashConfig
+from coex.config.run import RunConfig
 from coex.envs import ram
 from coex.envs.views import Views
-from coex.representation.adm import GRID, AttentiveDynamicsModel
-from coex.representation.clusters import ObservationClusters
-from coex.representation.counts import VisitCounts
+from coex.method.adm import GRID, AttentiveDynamicsModel
+from coex.method.counts import VisitCounts
+from coex.method.rooms import ObservationClusters
 
 NEW_ROOM = -1  # a picture that would found a cluster
 

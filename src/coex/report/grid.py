@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coex.envs.views import VIEW_SHAPES
-from coex.representation.adm import GRID
+from coex.method.adm import GRID
 
 Floats = NDArray[np.float64]
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from coex.checkpoints import Saved
-from coex.config import RunConfig
+from coex.config.run import RunConfig
 from coex.envs import VIEW_SHAPES, make_game, ram
 from coex.envs.game import Game
 from coex.envs.views import Frame, Views
 from coex.learners.networks import SamplingPolicy
-from coex.methods import bonus_views, make_network
 from coex.report.eyes import Eyes, Sight, open_eyes
-from coex.resume import fitting, saved_config
+from coex.runs.checkpoints import Saved
+from coex.runs.resume import fitting, saved_config
+from coex.training.make import bonus_views, make_network
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 import shlex
 
-from coex.config import RunConfig, setting_text
-from coex.methods import changed_settings
+from coex.config.presets import changed_settings
+from coex.config.run import RunConfig
+from coex.config.settings import setting_text
 
 # Settings with an option of their own.
 _OPTIONS = {"num_envs": "--envs", "num_workers": "--workers", "device": "--device", "env.sticky": "--sticky"}

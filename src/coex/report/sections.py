@@ -3,13 +3,13 @@
 from html import escape
 from typing import Any
 
-from coex.config import flat_settings
-from coex.methods import changed_settings
-from coex.progress import count, duration, number
+from coex.config.presets import changed_settings
+from coex.config.settings import flat_settings
 from coex.report.charts import Line, Mark, chart
 from coex.report.maps import RoomMaps
 from coex.report.repeat import train_command
-from coex.report.runs import Run
+from coex.report.run import Run
+from coex.runs.progress import count, duration, number
 
 # Title, unit, and the metrics that share a chart, with their labels.
 CURVES: tuple[tuple[str, str, dict[str, str]], ...] = (

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coex.bonuses.coex import CoexConfig
-from coex.checkpoints import Saved
+from coex.config.bonuses import CoexConfig
 from coex.envs import ram
 from coex.envs.views import Frame
-from coex.representation.adm import GRID
-from coex.resume import saved_config
+from coex.method.adm import GRID
+from coex.runs.checkpoints import Saved
+from coex.runs.resume import saved_config
 
 Ints = NDArray[np.int64]
 

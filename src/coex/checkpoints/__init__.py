@@ -1,6 +1,0 @@
-"""Checkpoints: everything that a run needs to go on as if it had never stopped, in files that cannot run code."""
-
-from coex.checkpoints.config import CheckpointConfig
-from coex.checkpoints.store import CheckpointStore, DamagedError, Saved
-
-__all__ = ["CheckpointConfig", "CheckpointStore", "DamagedError", "Saved"]

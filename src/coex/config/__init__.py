@@ -1,0 +1,1 @@
+"""The complete description of a run. Nothing here imports torch."""

@@ -1,0 +1,110 @@
+"""Settings of the bonuses that come with this package."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from coex.errors import UsageError
+
+
+@dataclass(frozen=True)
+class ADMConfig:
+    """The attention, the terms of Eq. 5 and how they are optimised."""
+
+    attention: Literal["sparsemax", "softmax"] = "sparsemax"
+    action_loss: bool = True
+    cell_loss: bool = True
+    entropy_loss: bool = True
+    entropy_weight: float = 0.001  # λ_ent
+    learning_rate: float = 1e-3  # Adam's
+    minibatch: int = 128  # transitions a gradient step, at most; a rollout that is no larger is one
+    epochs: int = 1  # passes over a rollout
+    propensity_clip: float = 5.0  # of `propensity_weights`; 0: every transition counts alike, as in the paper
+    min_doubt: float = 0.2  # of `doubt`: with less, no gradient step; 0: always one, as in the paper
+    changed_cells: bool = True  # L_cell only where the picture changed; False: in all 81 cells, as in the paper
+    contrast: float = 300.0  # Eq. 2's φ_t − φ_{t−1} becomes asinh(contrast · that); 0: the plain one, as in the paper
+    initialisation: Literal["smooth", "orthogonal"] = "smooth"  # of the encoder
+    leak: float = 0.1  # of softmax's gradient into sparsemax's, which is 0 once attention rests on one cell; 0: none
+    found_at: float = 1.5  # times as many right guesses as by chance: the player is found, and the policy may learn
+    found_by: int = 50_000  # steps after which the policy learns in any case; 0: from the start
+    pixel_mean: float = 60.0
+    pixel_std: float = 50.0
+
+    def __post_init__(self) -> None:
+        if self.attention not in ("sparsemax", "softmax"):
+            raise ValueError(f"attention must be 'sparsemax' or 'softmax', not {self.attention!r}")
+        if self.initialisation not in ("smooth", "orthogonal"):
+            raise ValueError(f"initialisation must be 'smooth' or 'orthogonal', not {self.initialisation!r}")
+        if not (self.action_loss or self.cell_loss):
+            raise ValueError("action_loss and cell_loss are both off: nothing would be learned")
+        for name in ("minibatch", "epochs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("entropy_weight", "propensity_clip", "min_doubt", "contrast", "leak", "found_at", "found_by"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
+        for name in ("learning_rate", "pixel_std"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+
+
+# The paper's losses.
+PLAIN = ADMConfig(propensity_clip=0.0, min_doubt=0.0, changed_cells=False, contrast=0.0, leak=0.0)
+
+
+@dataclass(frozen=True)
+class ClusterConfig:
+    """`projection_scale` 1 gives the embedding a Glorot-uniform layer gives of pixels in [0, 1].
+
+    What the scale changes, and why it is 0.7: `coex rooms all --calibrate`, docs/results.md.
+    """
+
+    threshold: float = 0.7  # τ
+    embedding_size: int = 64
+    projection_scale: float = 0.7
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "embedding_size", "projection_scale"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+        if self.seed < 0:
+            raise ValueError(f"seed must be at least 0, not {self.seed}")
+
+
+@dataclass(frozen=True)
+class CoexConfig:
+    """ψ(s) and where its parts come from."""
+
+    state: str = "xycR"  # any of x, y (location), c (room), R (score so far)
+    locator: Literal["adm", "ram", "random"] = "adm"  # ram: the truth; random: the control of appendix F
+    rooms: Literal["clusters", "ram"] = "clusters"
+    adm: ADMConfig = field(default_factory=ADMConfig)
+    clusters: ClusterConfig = field(default_factory=ClusterConfig)
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.state) - set("xycR"))
+        if unknown or not self.state or len(set(self.state)) != len(self.state):
+            raise UsageError(f"state takes letters of xycR, each once (such as xyc), not {self.state!r}")
+
+    @property
+    def needs_location(self) -> bool:
+        return not set(self.state).isdisjoint("xy")
+
+    @property
+    def needs_adm(self) -> bool:
+        return self.needs_location and self.locator == "adm"
+
+    @property
+    def needs_clusters(self) -> bool:
+        return "c" in self.state and self.rooms == "clusters"
+
+
+@dataclass(frozen=True)
+class SimHashConfig:
+    """The length of the binary code; the paper's is 128."""
+
+    bits: int = 128
+
+    def __post_init__(self) -> None:
+        if self.bits < 1 or self.bits % 64:
+            raise UsageError(f"bits must be a multiple of 64, not {self.bits}")

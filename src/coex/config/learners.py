@@ -1,0 +1,86 @@
+"""Settings of the learners, and of the rewards they are given."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from coex.config.checks import check_settings
+
+Precision = Literal["float32", "bfloat16"]
+
+
+@dataclass(frozen=True)
+class RewardConfig:
+    """The learner's reward is β₁·clip(r, −1, 1) + β₂·bonus."""
+
+    extrinsic_weight: float = 1.0  # β₁
+    bonus_weight: float = 1.0  # β₂
+    clip: float = 1.0  # 0: rewards are not clipped
+
+    def __post_init__(self) -> None:
+        check_settings(self, weights="extrinsic_weight bonus_weight clip")
+
+
+@dataclass(frozen=True)
+class A2CConfig:
+    """The paper's appendix B; what it leaves open is OpenAI baselines'."""
+
+    num_steps: int = 5
+    gamma: float = 0.99
+    gae_lambda: float = 1.0  # 1: returns of `num_steps` steps; less: generalised advantage estimates
+    optimizer: Literal["rmsprop", "adam"] = "rmsprop"
+    learning_rate: float = 7e-4
+    decay_learning_rate: bool = True  # linearly to 0 over the run's `schedule_steps`
+    rmsprop_alpha: float = 0.99
+    rmsprop_epsilon: float = 1e-5
+    adam_epsilon: float = 1e-5
+    entropy_weight: float = 0.01
+    log_entropy: bool = False  # the loss has the logarithm of the entropy, which keeps it from collapsing
+    value_weight: float = 0.5
+    max_grad_norm: float = 0.5
+    normalise_rewards: bool = False  # in units of the standard deviation of their discounted sum
+    normalise_advantages: bool = False
+    centre_observations: bool = False  # the network sees what differs from the mean picture so far
+    precision: Precision = "float32"  # bfloat16: less exact, and faster on processors that multiply in it
+
+    def __post_init__(self) -> None:
+        check_settings(
+            self,
+            counts="num_steps",
+            positive="learning_rate rmsprop_epsilon adam_epsilon max_grad_norm",
+            weights="entropy_weight value_weight",
+            shares="gamma gae_lambda rmsprop_alpha",
+        )
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """The paper's appendix B; what it leaves open is OpenAI baselines'."""
+
+    num_steps: int = 128
+    num_epochs: int = 4
+    num_minibatches: int = 4
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    learning_rate: float = 1e-5  # Adam's
+    decay_learning_rate: bool = False  # linearly to 0 over the run's `schedule_steps`
+    adam_epsilon: float = 1e-5
+    clip_range: float = 0.1
+    max_kl: float = 0.0  # ends a rollout's passes once a minibatch finds the policy further from its start; 0: never
+    entropy_weight: float = 0.01
+    value_weight: float = 1.0
+    max_grad_norm: float = 0.5
+    normalise_rewards: bool = True
+    normalise_advantages: bool = True
+    centre_observations: bool = False  # the network sees what differs from the mean picture so far
+    precision: Precision = "float32"  # bfloat16: less exact, and faster on processors that multiply in it
+    two_value_heads: bool = False  # the bonus gets a value of its own, which episodes' ends do not cut off
+    bonus_gamma: float = 0.99  # of that value
+
+    def __post_init__(self) -> None:
+        check_settings(
+            self,
+            counts="num_steps num_epochs num_minibatches",
+            positive="learning_rate adam_epsilon clip_range max_grad_norm",
+            weights="entropy_weight value_weight max_kl",
+            shares="gamma gae_lambda bonus_gamma",
+        )

@@ -1,0 +1,161 @@
+"""The methods by name, what the paper sets for each, and what suits a small machine."""
+
+import dataclasses
+import difflib
+from dataclasses import dataclass
+from typing import Any
+
+from coex.config.bonuses import ADMConfig, ClusterConfig, CoexConfig, SimHashConfig
+from coex.config.envs import GameConfig
+from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
+from coex.config.run import BonusConfig, RunConfig
+from coex.config.settings import flat_settings, with_settings
+from coex.envs import is_atari, resolve_game
+from coex.errors import UsageError
+
+_LEARNERS = {
+    "a2c": "advantage actor-critic",
+    "ppo": "proximal policy optimisation",
+}
+_BONUSES = {
+    "": "on the game's own rewards",
+    "+coex": "with a bonus for rare (x, y, room, score), the location learned from pixels (the paper's method)",
+    "+coex-ram": "the same with the true location and room from the game's RAM (the paper's upper bound)",
+    "+simhash": "with a bonus for rare pictures, hashed to 128 bits (the paper's baseline)",
+}
+METHODS = {
+    learner + bonus: f"{name} {how}" if not bonus else how
+    for learner, name in _LEARNERS.items()
+    for bonus, how in _BONUSES.items()
+}
+PRESETS = ("default", "paper")
+PAPER_STEPS = 10_000_000  # with fewer, the paper's settings bring little
+
+
+@dataclass(frozen=True)
+class GameSettings:
+    """One game's row of the paper's hyper-parameter table (appendix B); the weights are A2C's."""
+
+    extrinsic_weight: float = 10.0  # β₁ with CoEX
+    bonus_weight: float = 10.0  # β₂ with CoEX
+    plain_weight: float = 10.0  # β₁ without a bonus
+    threshold: float = 0.7  # τ
+    state: str = "xycR"  # ψ
+
+
+GAMES = {
+    "Freeway": GameSettings(10.0, 10.0, 10.0, state="xyR"),
+    "Frostbite": GameSettings(10.0, 10.0, 10.0, state="xyR"),
+    "Hero": GameSettings(1.0, 0.1, 1.0, threshold=0.7),
+    "MontezumaRevenge": GameSettings(10.0, 10.0, 10.0, threshold=0.7),
+    "PrivateEye": GameSettings(10.0, 10.0, 10.0, threshold=0.55),
+    "Qbert": GameSettings(1.0, 0.5, 1.0, state="xyR"),
+    "Seaquest": GameSettings(1.0, 0.5, 10.0, state="xyR"),
+    "Venture": GameSettings(10.0, 10.0, 10.0, threshold=0.7),
+}
+# The default settings, for all games. What each of them does on Freeway: docs/results.md.
+# The player is a small part of a still picture: without centring, features end nearly the same in all of them.
+# Rewards and advantages in their own units: a bonus that shifts every value by a hundred leaves nothing to learn from.
+WEIGHTS = RewardConfig(extrinsic_weight=1.0, bonus_weight=0.1)  # a bonus leads to rewards and does not outweigh them
+A2C_DEFAULT = A2CConfig(
+    gae_lambda=0.95,
+    optimizer="adam",
+    learning_rate=5e-4,
+    entropy_weight=0.002,
+    log_entropy=True,
+    max_grad_norm=5.0,
+    normalise_rewards=True,
+    centre_observations=True,
+)
+# Once a task is mastered its advantages are noise, which normalising makes large: without a bound on its change,
+# one of two seeds forgot MiniGrid's four rooms, which it had left in every episode.
+PPO_DEFAULT = PPOConfig(
+    learning_rate=5e-4, decay_learning_rate=True, clip_range=0.2, max_kl=0.03, centre_observations=True
+)
+# Frames: environments out of step, so that a short rollout does not show the same moment of all episodes.
+STAGGER, STAGGER_ELSEWHERE = 8_192, 100
+
+
+def make_config(game: str, method: str, settings: dict[str, Any] | None = None, preset: str = "default") -> RunConfig:
+    """A method's settings on a game, with `settings` put in: the default ones, or the paper's."""
+    game, settings = resolve_game(game), dict(settings or {})
+    preset = settings.pop("preset", preset)
+    if method not in METHODS:
+        close = difflib.get_close_matches(method, METHODS, n=3, cutoff=0.4) or list(METHODS)
+        raise UsageError(f"unknown method {method!r}; closest: {', '.join(close)} ('coex methods' lists all)")
+    if preset not in PRESETS:
+        raise UsageError(f"--preset takes {' or '.join(PRESETS)}, not {preset!r}")
+    make_defaults = _ppo_defaults if method.startswith("ppo") else _a2c_defaults
+    is_paper = preset == "paper"
+    config = make_defaults(game, _make_bonus_config(game, method, is_paper=is_paper), is_paper=is_paper)
+    config = dataclasses.replace(config, method=method, preset=preset)
+    return with_settings(config, settings).resolved()
+
+
+def read_config(settings: dict[str, Any]) -> RunConfig:
+    """The configuration that `RunConfig.to_dict` described."""
+    rest = dict(settings)
+    if not {"game", "method"} <= rest.keys():
+        raise UsageError("a run's configuration must name its game and method")
+    return make_config(rest.pop("game"), rest.pop("method"), rest, "paper")  # the first runs did not say their preset
+
+
+def changed_settings(config: RunConfig) -> dict[str, Any]:
+    """The settings, by full name, that differ from the preset's for this game; a run's length and seed are its own."""
+    own = {"total_steps": config.total_steps, "seed": config.seed}
+    preset = make_config(config.game, config.method, own, config.preset)
+    ours, theirs = flat_settings(config.to_dict()), flat_settings(preset.to_dict())
+    return {name: value for name, value in ours.items() if theirs.get(name) != value}
+
+
+def _a2c_defaults(game: str, bonus: BonusConfig | None, *, is_paper: bool) -> RunConfig:
+    row = GAMES.get(game, GameSettings())
+    paper = RewardConfig(row.extrinsic_weight if bonus else row.plain_weight, row.bonus_weight)
+    env = GameConfig() if is_atari(game) else GameConfig(frame_skip=1, max_noops=0)
+    return RunConfig(
+        game=game,
+        method="",
+        num_envs=16,
+        env=env if is_paper else _staggered(env, game),
+        learner=A2CConfig() if is_paper else A2C_DEFAULT,
+        reward=_weights(paper if is_paper else WEIGHTS, bonus),
+        bonus=bonus,
+    )
+
+
+def _ppo_defaults(game: str, bonus: BonusConfig | None, *, is_paper: bool) -> RunConfig:
+    # As in random network distillation: sticky actions instead of no-ops, episodes of 4,500 steps at most.
+    atari = GameConfig(sticky=0.25, max_noops=0, max_episode_frames=18_000)
+    env = atari if is_atari(game) else GameConfig(frame_skip=1, max_noops=0)
+    return RunConfig(
+        game=game,
+        method="",
+        num_envs=128 if is_paper else 8,  # 8: an update every 1,024 steps, not every 16,384
+        env=env if is_paper else _staggered(env, game),
+        learner=PPOConfig() if is_paper else PPO_DEFAULT,
+        reward=_weights(RewardConfig(2.0, 1.0) if is_paper else WEIGHTS, bonus),  # of all games (appendix B)
+        bonus=bonus,
+    )
+
+
+def _staggered(env: GameConfig, game: str) -> GameConfig:
+    return dataclasses.replace(env, stagger=STAGGER if is_atari(game) else STAGGER_ELSEWHERE)
+
+
+def _weights(weights: RewardConfig, bonus: BonusConfig | None) -> RewardConfig:
+    return weights if bonus else dataclasses.replace(weights, bonus_weight=0.0)
+
+
+def _make_bonus_config(game: str, method: str, *, is_paper: bool) -> BonusConfig | None:
+    row = GAMES.get(game, GameSettings())
+    adm = ADMConfig(found_by=0) if is_paper else ADMConfig()
+    coex = CoexConfig(state=row.state, adm=adm, clusters=ClusterConfig(threshold=row.threshold))
+    match method.partition("+")[2]:
+        case "coex":
+            return coex
+        case "coex-ram":
+            return dataclasses.replace(coex, locator="ram", rooms="ram")
+        case "simhash":
+            return SimHashConfig()
+        case _:
+            return None

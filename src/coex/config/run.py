@@ -1,0 +1,86 @@
+"""The complete description of a run: what `config.json` holds and `--set key=value` changes."""
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+from coex.config.bonuses import CoexConfig, SimHashConfig
+from coex.config.checkpoints import CheckpointConfig
+from coex.config.envs import GameConfig
+from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
+from coex.config.settings import flat_settings
+from coex.errors import UsageError
+
+LearnerConfig = A2CConfig | PPOConfig
+BonusConfig = CoexConfig | SimHashConfig
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run, complete: the same configuration on the same machine gives the same run."""
+
+    game: str
+    method: str
+    preset: str = "default"  # what the other settings are by default
+    total_steps: int = 1_000_000  # agent steps over all environments
+    seed: int = 0
+    num_envs: int = 16
+    num_workers: int = 0  # processes for the environments; 0: as many as there are cores
+    schedule_steps: int = 0  # the learning rate reaches 0 here; 0: at total_steps
+    log_every_steps: int = 0  # 0: about 200 points a run, from 1,000 to 50,000 steps apart
+    device: str = "cpu"
+    env: GameConfig = field(default_factory=GameConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    learner: LearnerConfig = field(default_factory=A2CConfig)
+    bonus: BonusConfig | None = None
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+
+    def __post_init__(self) -> None:
+        for name, option in (("total_steps", "--steps"), ("num_envs", "--envs")):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{option} takes a whole number of at least 1, not {getattr(self, name)}")
+        for name, option in (("num_workers", "--workers"), ("seed", "--seed")):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{option} takes a whole number of at least 0, not {getattr(self, name)}")
+        for name in ("schedule_steps", "log_every_steps"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} must not be negative, not {getattr(self, name)}")
+        if isinstance(self.learner, PPOConfig):
+            transitions = self.num_envs * self.learner.num_steps
+            if transitions < self.learner.num_minibatches:
+                raise UsageError(f"learner.num_minibatches: a rollout has only {transitions} steps to share out")
+            if self.learner.two_value_heads and self.bonus is None:
+                raise UsageError(f"learner.two_value_heads needs a bonus, and {self.method} has none")
+
+    def resolved(self) -> "RunConfig":
+        """With the numbers that 0 stood for."""
+        return dataclasses.replace(
+            self,
+            schedule_steps=self.schedule_steps or self.total_steps,
+            log_every_steps=self.log_every_steps or _log_interval(self.total_steps),
+        )
+
+    @property
+    def rate_decays(self) -> bool:
+        """Whether the learning rate falls to 0 over `schedule_steps`."""
+        return self.learner.decay_learning_rate
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def without_derived(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a run without those that `RunConfig.resolved` made of its length: for one of another length."""
+    steps = settings.get("total_steps")
+    derived = {"schedule_steps": steps, "log_every_steps": _log_interval(steps)} if isinstance(steps, int) else {}
+    return {name: value for name, value in settings.items() if name not in derived or derived[name] != value}
+
+
+def lacking_settings(config: RunConfig, given: dict[str, Any]) -> list[str]:
+    """The full names of the configuration's settings that are not among the given ones."""
+    there = flat_settings(given)
+    return [name for name in flat_settings(config.to_dict()) if name not in there]
+
+
+def _log_interval(total_steps: int) -> int:
+    return min(max(total_steps // 200, 1_000), 50_000)

@@ -1,0 +1,1 @@
+"""Shared foundations: compiled code and guarded gradient steps."""

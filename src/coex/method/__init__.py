@@ -1,0 +1,1 @@
+"""The paper's method, in reading order: adm, sparsemax, locator, rooms, counts, bonus."""

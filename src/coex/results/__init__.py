@@ -1,0 +1,1 @@
+"""Statistics over seeds, and the scores that were published."""

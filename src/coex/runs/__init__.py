@@ -1,0 +1,1 @@
+"""A run on disk: its directory, log, lock, checkpoints, and how it is resumed."""

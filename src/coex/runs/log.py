@@ -1,0 +1,111 @@
+"""What is told of a run as it goes on."""
+
+import time
+from typing import Any
+
+from coex.bonuses import Bonus
+from coex.config.run import RunConfig
+from coex.rollouts.rollout import Rollout
+from coex.runs.directory import RunDirectory
+from coex.runs.progress import Progress
+
+Metrics = dict[str, float]
+
+_PATIENCE = 50_000  # steps of learning after which a network should see something
+_BLIND_SPREAD = 0.05  # agents that learn have more from their first thousands of steps on, blind ones 0.02 and less
+
+
+class RunLog:
+    """Averages metrics between log points and hands them to the run directory and the progress line."""
+
+    def __init__(self, config: RunConfig, run: RunDirectory, bonus: Bonus | None, progress: Progress) -> None:
+        self._config = config
+        self._run = run
+        self._bonus = bonus
+        self._progress = progress
+        self._started = self._point_at = time.monotonic()
+        self._point_step = 0
+        self._values: dict[str, list[float]] = {}  # since the last point
+        self._has_warned = False
+
+    def add(self, rollout: Rollout, metrics: Metrics, step: int) -> None:
+        self._run.add_episodes(rollout.episodes)
+        for name, value in metrics.items():
+            self._values.setdefault(name, []).append(value)
+        every = self._config.log_every_steps
+        if step // every > (step - rollout.num_transitions) // every:
+            self._log_point(step)
+
+    def finish(self, step: int, *, finished: bool, checkpoint_seconds: float) -> dict[str, Any]:
+        """The last point, if anything came since the one before, and the summary."""
+        if self._values:
+            self._log_point(step, last=True)
+        else:
+            self._progress.close()
+        scores, seconds = self._run.scores, time.monotonic() - self._started
+        summary = {
+            "finished": finished,
+            "game": self._config.game,
+            "method": self._config.method,
+            "seed": self._config.seed,
+            "step": step,
+            "frame": step * self._config.env.frame_skip,
+            "episodes": scores.episodes,
+            "return_mean40": scores.mean,
+            "max_return_mean40": scores.record,
+            "seconds": round(seconds, 3),
+            "checkpoint_seconds": round(checkpoint_seconds, 3),  # since it was last started
+            "steps_per_second": round(step / seconds, 1),
+        }
+        self._run.finish(summary)
+        return summary
+
+    def state_dict(self) -> dict[str, Any]:
+        """With times as durations: clocks differ from process to process."""
+        now = time.monotonic()
+        return {
+            "seconds": now - self._started,
+            "point_seconds": now - self._point_at,
+            "point_step": self._point_step,
+            "values": self._values,
+            "has_warned": self._has_warned,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        now = time.monotonic()
+        self._started, self._point_at = now - state["seconds"], now - state["point_seconds"]
+        self._point_step, self._values = state["point_step"], state["values"]
+        self._has_warned = state["has_warned"]
+
+    def _log_point(self, step: int, *, last: bool = False) -> None:
+        now = time.monotonic()
+        scores = self._run.scores
+        point: dict[str, Any] = {
+            "step": step,
+            "frame": step * self._config.env.frame_skip,
+            "seconds": round(now - self._started, 3),
+            "steps_per_second": round((step - self._point_step) / (now - self._point_at), 1),
+            "episodes": scores.episodes,
+            "return_mean40": scores.mean,
+            "max_return_mean40": scores.record,
+        }
+        point |= {name: sum(values) / len(values) for name, values in self._values.items()}
+        point |= self._bonus.snapshot() if self._bonus else {}
+        self._run.log(point)
+        self._progress.show(point, last=last or step >= self._config.total_steps)
+        if not self._has_warned and is_blind(point):
+            self._has_warned = True
+            self._progress.warn(
+                f"the network sees nothing after {step:,} steps: its policy is the same whatever the picture "
+                f"(log π varies by {point['network/policy_spread']:.1g}); try the default settings in place of "
+                "--preset paper, learner.centre_observations=true, or a smaller reward.bonus_weight"
+            )
+        self._point_at, self._point_step = now, step
+        self._values = {}
+
+
+def is_blind(point: dict[str, Any]) -> bool:
+    """Whether a log point shows a policy and features that do not depend on the picture, though they had time to."""
+    learned = point["step"] - point["held_steps"]
+    spreads = (point["network/spread"], point["network/policy_spread"])
+    return learned >= _PATIENCE and max(spreads) < _BLIND_SPREAD

@@ -1,0 +1,1 @@
+"""The training loop: collect, reward, learn, log; and what only measures."""

@@ -1,0 +1,55 @@
+"""Makes the parts of an agent that a configuration describes."""
+
+import numpy as np
+import torch
+
+from coex.bonuses import Bonus
+from coex.bonuses.simhash import SimHashBonus
+from coex.config.bonuses import CoexConfig, SimHashConfig
+from coex.config.learners import A2CConfig, PPOConfig
+from coex.config.run import RunConfig
+from coex.learners import Learner
+from coex.learners.a2c import A2C
+from coex.learners.networks import ActorCritic
+from coex.learners.ppo import PPO
+from coex.method.bonus import CoexBonus, coex_views
+
+
+def make_network(config: RunConfig, num_actions: int) -> ActorCritic:
+    """A network of the shape that a run's configuration describes, its weights drawn from torch's own generator."""
+    has_two_values = isinstance(config.learner, PPOConfig) and config.learner.two_value_heads
+    learner = config.learner
+    num_values = 2 if has_two_values else 1
+    return ActorCritic(num_actions, num_values, centred=learner.centre_observations, precision=learner.precision)
+
+
+def make_learner(config: RunConfig, num_actions: int, seed: np.random.SeedSequence, device: torch.device) -> Learner:
+    """The learner that a run's configuration describes, with a new network."""
+    network = make_network(config, num_actions).to(device)
+    match config.learner:
+        case A2CConfig():
+            return A2C(network, config.learner, config.schedule_steps)
+        case PPOConfig():
+            return PPO(network, config.learner, config.schedule_steps, int(seed.generate_state(1)[0]))
+
+
+def make_bonus(config: RunConfig, num_actions: int, seed: np.random.SeedSequence, device: torch.device) -> Bonus | None:
+    """The bonus that a run's configuration describes, if it has one."""
+    match config.bonus:
+        case CoexConfig():
+            return CoexBonus(config.bonus, config.game, num_actions, seed, device)
+        case SimHashConfig():
+            return SimHashBonus(config.bonus, seed)
+        case None:
+            return None
+
+
+def bonus_views(config: RunConfig) -> list[str]:
+    """The views that a run's bonus wants besides the policy's."""
+    match config.bonus:
+        case CoexConfig():
+            return coex_views(config.bonus, config.game)
+        case SimHashConfig():
+            return ["small"]
+        case None:
+            return []

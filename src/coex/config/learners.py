@@ -38,7 +38,7 @@ class A2CConfig:
     value_weight: float = 0.5
     max_grad_norm: float = 0.5
     normalise_rewards: bool = False  # in units of the standard deviation of their discounted sum
-    normalise_advantages: bool = False
+    normalise_advantages: bool = False  # in units of their recent root mean square
     centre_observations: bool = False  # the network sees what differs from the mean picture so far
     precision: Precision = "float32"  # bfloat16: less exact, and faster on processors that multiply in it
 

@@ -61,10 +61,10 @@ A2C_DEFAULT = A2CConfig(
     gae_lambda=0.95,
     optimizer="adam",
     learning_rate=5e-4,
-    entropy_weight=0.002,
     log_entropy=True,
     max_grad_norm=5.0,
     normalise_rewards=True,
+    normalise_advantages=True,
     centre_observations=True,
 )
 # Once a task is mastered its advantages are noise, which normalising makes large: without a bound on its change,

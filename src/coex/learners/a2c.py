@@ -10,9 +10,9 @@ from coex.config.learners import A2CConfig
 from coex.learners import Metrics
 from coex.learners.batch import Batch, Rewards, make_batch
 from coex.learners.descent import Descent
-from coex.learners.loss import Parts, evaluate, explained_variance, log_entropy, mean_parts, normalised, weigh
+from coex.learners.loss import Parts, evaluate, explained_variance, log_entropy, mean_parts, weigh
 from coex.learners.networks import ActorCritic
-from coex.learners.returns import ReturnScale, rollout_returns
+from coex.learners.returns import RecentScale, ReturnScale, rollout_returns
 from coex.learners.rmsprop import RMSPropTF
 from coex.rollouts.rollout import Rollout
 
@@ -34,6 +34,7 @@ class A2C:
         schedule = schedule_steps if config.decay_learning_rate else None
         self._descent = Descent(network, _optimizer(network, config), config.max_grad_norm, schedule)
         self._scale = ReturnScale(config.gamma)
+        self._advantage_scale = RecentScale()
 
     def update(self, rollout: Rollout, rewards: Rewards, steps_done: int, *, hold_policy: bool = False) -> Metrics:
         """Learns from the rollout with the mixed rewards."""
@@ -41,7 +42,7 @@ class A2C:
         returns = rollout_returns(rollout, mixed, self.config.gamma, self.config.gae_lambda)  # (T, N)
         advantages = returns - rollout.values
         if self.config.normalise_advantages:
-            advantages = normalised(advantages)
+            advantages = self._advantage_scale.scaled(advantages)
         if hold_policy:
             advantages = torch.zeros_like(advantages)
         batch = make_batch(rollout, returns[..., None], advantages).to(self.network.device)
@@ -52,11 +53,13 @@ class A2C:
         return mean_parts([parts]) | figures | {"learning_rate": rate, "explained_variance": explained}
 
     def state_dict(self) -> dict[str, Any]:
-        return self._descent.state_dict() | {"scale": self._scale.state_dict()}
+        scales = {"scale": self._scale.state_dict(), "advantage_scale": self._advantage_scale.state_dict()}
+        return self._descent.state_dict() | scales
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._descent.load_state_dict(state)
         self._scale.load_state_dict(state["scale"])
+        self._advantage_scale.load_state_dict(state["advantage_scale"])
 
 
 def _optimizer(network: ActorCritic, config: A2CConfig) -> Optimizer:

@@ -12,6 +12,7 @@ from coex.rollouts.rollout import Rollout
 
 # OpenAI baselines' bound: where rewards are rare, the first ones would be hundreds of standard deviations.
 _MAX_SCALED_REWARD = 10.0
+_RECENT_SHARE = 0.01  # of the newest rollout in the scale of recent advantages
 
 
 def lambda_returns(
@@ -103,3 +104,26 @@ class ReturnScale:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._sums = state["sums"]
         self._count, self._mean, self._variance = state["count"], state["mean"], state["variance"]
+
+
+class RecentScale:
+    """Root mean square of the advantages of recent rollouts.
+
+    A rollout of 80 steps is too small to be normalised by itself: one without a reward would count as much as the rare
+    one with it. A scale over the whole run would let the entropy outweigh a bonus that fades.
+    """
+
+    def __init__(self) -> None:
+        self._square, self._share = 0.0, 0.0  # running mean of the squares, and how much of it is of real ones
+
+    def scaled(self, advantages: Tensor) -> Tensor:
+        """Takes in (T, N) advantages and returns them in units of their recent root mean square."""
+        self._square += _RECENT_SHARE * (advantages.double().square().mean().item() - self._square)
+        self._share += _RECENT_SHARE * (1.0 - self._share)
+        return advantages / max((self._square / self._share) ** 0.5, 1e-8)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"square": self._square, "share": self._share}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._square, self._share = state["square"], state["share"]

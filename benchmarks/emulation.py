@@ -4,7 +4,7 @@ import argparse
 import json
 import multiprocessing
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from statistics import median
@@ -15,7 +15,7 @@ from ale_py import ALEInterface, roms
 
 from benchmarks.machine import cores
 from coex.config.envs import GameConfig
-from coex.envs import ROMS, VectorEnv
+from coex.envs import POLICY_SHAPE, ROMS, Shape, VectorEnv
 
 FRAME_SKIP = 4
 ENVIRONMENTS = 16
@@ -52,7 +52,7 @@ def bare_rate_together(game: str, seconds: float) -> float:
         return sum(pool.map(partial(bare_rate, game=game, seconds=seconds), range(cores()), chunksize=1))
 
 
-def vector_rate(game: str, seconds: float, views: Sequence[str]) -> float:
+def vector_rate(game: str, seconds: float, views: Mapping[str, Shape]) -> float:
     """Random play through `VectorEnv` with as many workers as cores, producing `views`.
 
     Groups of environments go on their own, as they do while a rollout is collected.
@@ -88,8 +88,8 @@ def main() -> None:
     measurements: dict[str, Callable[[], float]] = {
         "bare_one_core": lambda: bare_rate(0, game=game, seconds=seconds),
         "bare_all_cores": lambda: bare_rate_together(game, seconds),
-        "vector_without_views": lambda: vector_rate(game, seconds, views=()),
-        "vector_policy_view": lambda: vector_rate(game, seconds, views=("policy",)),
+        "vector_without_views": lambda: vector_rate(game, seconds, views={}),
+        "vector_policy_view": lambda: vector_rate(game, seconds, views={"policy": POLICY_SHAPE}),
     }
     rounds = [{name: measure() for name, measure in measurements.items()} for _ in range(options.rounds)]
     print(json.dumps({name: median(rates[name] for rates in rounds) for name in measurements}))

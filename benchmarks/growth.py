@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from benchmarks.rows import GAME
+from coex.bonuses import BonusContext
 from coex.config.bonuses import CoexConfig
 from coex.config.learners import A2CConfig
 from coex.config.presets import make_config
@@ -22,8 +23,8 @@ from coex.learners.a2c import A2C
 from coex.learners.batch import make_rewards
 from coex.learners.networks import ActorCritic, SamplingPolicy
 from coex.method.bonus import CoexBonus
-from coex.rollouts.rollout import Collector
-from coex.training.make import bonus_views
+from coex.rollouts.collector import Collector
+from coex.training.agent import all_views
 
 CLUSTERS, STATES = 1_000, 1_000_000
 CPU = torch.device("cpu")
@@ -46,11 +47,12 @@ def measure(rollouts: int) -> dict[str, Any]:
     assert isinstance(config.bonus, CoexConfig)
     assert isinstance(config.learner, A2CConfig)
     seed = np.random.SeedSequence(0)
-    views = ["policy", *bonus_views(config)]
+    views = all_views(config)
     with VectorEnv(config.game, config.env, num_envs=config.num_envs, views=views, seed=seed) as env:
         network = ActorCritic(env.num_actions)
         learner = A2C(network, config.learner, config.schedule_steps)
-        bonuses = {name: CoexBonus(config.bonus, GAME, env.num_actions, seed, CPU) for name in ("empty", "full")}
+        context = BonusContext(config.game, env.num_actions, seed, CPU)
+        bonuses = {name: CoexBonus(config.bonus, context) for name in ("empty", "full")}
         threshold = config.bonus.clusters.threshold
         full = full_tables(bonuses["full"].state_dict(), threshold, np.random.default_rng(0))
         bonuses["full"].load_state_dict(full)
@@ -61,9 +63,10 @@ def measure(rollouts: int) -> dict[str, Any]:
             name = ("empty", "full")[turn % 2]
             started = time.perf_counter()
             rollout = collector.collect(SamplingPolicy(network))
-            rewards = make_rewards(rollout.rewards, bonuses[name].reward(rollout), config.reward)
+            rewarded = bonuses[name].reward(rollout)
+            rewards = make_rewards(rollout.rewards, rewarded.bonus, config.reward)
             learner.update(rollout, rewards, collector.steps_done)
-            bonuses[name].update(rollout)
+            bonuses[name].update(rollout, rewarded)
             seconds[name].append(time.perf_counter() - started)
         sizes = {name: bonus.snapshot() for name, bonus in bonuses.items()}
     rates = {name: rollout.num_transitions / median(times[len(times) // 5 :]) for name, times in seconds.items()}

@@ -4,11 +4,18 @@ from collections.abc import Callable
 
 import pytest
 
-from coex.envs import VIEW_SHAPES  # before torch: `coex` sets how its threads wait before it is loaded
+from coex.envs import POLICY_SHAPE, RAM_SHAPE  # before torch: `coex` sets how its threads wait before it is loaded
 from coex.rollouts.rollout import Rollout
 
 import torch  # isort: skip
 
+VIEW_SHAPES = {
+    "policy": POLICY_SHAPE,
+    "rgb160": (160, 160, 3),
+    "rgb84": (84, 84, 3),
+    "grey52": (52, 52),
+    "ram": RAM_SHAPE,
+}
 MakeRollout = Callable[..., Rollout]
 
 

@@ -55,7 +55,7 @@ class TestArchive:
     def test_a_chosen_game_goes_on_as_it_did(self) -> None:
         emulator = AtariGame("Venture", GameConfig(), np.random.SeedSequence(0))
         emulator.reset()
-        views = {"context": np.zeros((84, 84, 3), np.uint8), "ram": np.zeros(128, np.uint8)}
+        views = {"rgb84": np.zeros((84, 84, 3), np.uint8), "ram": np.zeros(128, np.uint8)}
         for action in RNG(0).integers(len(emulator.action_names), size=50).tolist():
             emulator.step(action)
         archive = Archive()
@@ -66,7 +66,7 @@ class TestArchive:
             for action in RNG(1).integers(len(emulator.action_names), size=30).tolist():
                 emulator.step(action)
                 emulator.paint(views, fresh=False)
-                seen.append(views["context"].tobytes() + views["ram"].tobytes())
+                seen.append(views["rgb84"].tobytes() + views["ram"].tobytes())
             return seen
 
         first = follow()

@@ -80,7 +80,7 @@ def test_a_model_that_knows_is_less_than_a_cell_off() -> None:
     for block in blocks:
         for views in (block.views, block.final_views):
             cells = ram.player_grid_cell("Seaquest", views["ram"].numpy())
-            views["adm"][..., 0, 0, 0] = torch.from_numpy(cells[..., 0] + 9 * cells[..., 1])
+            views["rgb160"][..., 0, 0, 0] = torch.from_numpy(cells[..., 0] + 9 * cells[..., 1])
     oracle: localise.AttentiveDynamicsModel = Oracle()  # type: ignore[assignment]
     figures = localise.evaluate("Seaquest", oracle, blocks, torch.device("cpu"))
     assert figures["distance"] <= 2**0.5 / 2

@@ -9,7 +9,8 @@ import torch
 
 from coex.bonuses import Bonus
 from coex.config.presets import make_config
-from coex.training.make import bonus_views, make_bonus
+from coex.rollouts.rollout import still
+from coex.training.make import make_bonus
 
 CONFIGURATIONS = [
     ("a2c+coex", {}),
@@ -40,8 +41,9 @@ def make(request: pytest.FixtureRequest) -> Callable[[], Bonus]:
 def test_rewards_are_finite_and_in_shape(make, make_rollout):
     bonus = make()
     for seed in range(3):
-        reward = bonus.reward(make_rollout(seed))
-        bonus.update(make_rollout(seed))
+        rewarded = bonus.reward(make_rollout(seed))
+        bonus.update(make_rollout(seed), rewarded)
+        reward = rewarded.bonus
         assert reward.shape == (5, 3)
         assert reward.dtype == torch.float32
         assert not reward.requires_grad
@@ -50,52 +52,64 @@ def test_rewards_are_finite_and_in_shape(make, make_rollout):
 
 def test_rare_is_worth_more_than_common(make, make_rollout):
     bonus, rollout = make(), make_rollout(pictures=1)
-    first = bonus.reward(rollout).mean()
+    first = bonus.reward(rollout).bonus.mean()
     for _ in range(10):
-        last = bonus.reward(rollout).mean()
+        last = bonus.reward(rollout).bonus.mean()
     assert last < first
 
 
 def test_the_rollout_is_left_alone(make, make_rollout, assert_same_rollout):
     bonus, rollout = make(), make_rollout()
     before = copy.deepcopy(rollout)
-    bonus.reward(rollout)
-    bonus.update(rollout)
+    bonus.update(rollout, bonus.reward(rollout))
     assert_same_rollout(rollout, before)
+
+
+def same_step(one, other, rollout):
+    """Both reward the rollout alike, and learn the same from it."""
+    ours, theirs = one.reward(rollout), other.reward(rollout)
+    assert torch.equal(ours.bonus, theirs.bonus)
+    assert one.update(rollout, ours) == other.update(rollout, theirs)
+
+
+def test_inspecting_changes_nothing(make, make_rollout):
+    bonus, untouched = make(), make()
+    for seed in range(3):
+        rollout = make_rollout(seed)
+        same_step(bonus, untouched, rollout)
+        carried = copy.deepcopy(bonus.state_dict())
+        bonus.forget_episodes()  # whoever looks at pictures one at a time begins with the first of an episode
+        step = still({name: view[0, 0].numpy() for name, view in rollout.views.items()}, 3.7)
+        found = bonus.inspect(step)
+        assert found.visits is None or found.visits >= 0
+        bonus.load_state_dict(carried)
+    assert bonus.snapshot() == untouched.snapshot()
 
 
 def test_the_same_seed_gives_the_same_numbers(make, make_rollout):
     one, other = make(), make()
     for seed in range(4):
-        assert torch.equal(one.reward(make_rollout(seed)), other.reward(make_rollout(seed)))
-        assert one.update(make_rollout(seed)) == other.update(make_rollout(seed))
+        same_step(one, other, make_rollout(seed))
     assert one.snapshot() == other.snapshot()
 
 
 def test_a_restored_bonus_goes_on_identically(make, make_rollout):
     original = make()
     for seed in range(3):
-        original.reward(make_rollout(seed))
-        original.update(make_rollout(seed))
+        original.update(make_rollout(seed), original.reward(make_rollout(seed)))
     restored = make()
-    restored.reward(make_rollout(9))  # another history
-    restored.update(make_rollout(9))
+    restored.update(make_rollout(9), restored.reward(make_rollout(9)))  # another history
     restored.load_state_dict(copy.deepcopy(original.state_dict()))
     for seed in range(3, 6):
-        assert torch.equal(original.reward(make_rollout(seed)), restored.reward(make_rollout(seed)))
-        assert original.update(make_rollout(seed)) == restored.update(make_rollout(seed))
+        same_step(original, restored, make_rollout(seed))
     assert original.snapshot() == restored.snapshot()
 
 
 def test_it_names_the_views_it_looks_at(make, make_rollout, request):
     method, settings = request.node.callspec.params["make"]
-    views = [
-        "policy",
-        *bonus_views(make_config("montezuma", method, {"bonus": settings})),
-    ]  # the policy's is always there
+    views = ["policy", *make_config("montezuma", method, {"bonus": settings}).views()]  # the policy's is always there
     rollout = make_rollout()
     rollout.views = {name: rollout.views[name] for name in views}
     rollout.final_views = {name: rollout.final_views[name] for name in views}
     bonus = make()
-    bonus.reward(rollout)
-    bonus.update(rollout)
+    bonus.update(rollout, bonus.reward(rollout))

@@ -11,10 +11,11 @@ import pytest
 from ale_py import Action, ALEInterface, roms
 
 from coex.config.envs import GameConfig
-from coex.envs import ROMS, VIEW_SHAPES
+from coex.envs import ROMS
 from coex.envs.atari import TWO_PLAYER_ROMS, AtariGame
 from coex.errors import UsageError
 from coex.results.published import GAMES
+from tests.conftest import VIEW_SHAPES
 
 QUIET = GameConfig(max_noops=0)
 
@@ -28,14 +29,14 @@ def make(game: str = "Freeway", config: GameConfig = QUIET, seed: int = 0) -> At
 def play(game: AtariGame, steps: int, seed: int) -> list[tuple[float, bool, int]]:
     """Reward, end and a fingerprint of the picture after each of `steps` random steps."""
     generator = np.random.default_rng(seed)
-    views = {name: np.zeros(VIEW_SHAPES[name], np.uint8) for name in ("adm", "ram")}
+    views = {name: np.zeros(VIEW_SHAPES[name], np.uint8) for name in ("rgb160", "ram")}
     trace = []
     for action in generator.integers(len(game.action_names), size=steps):
         reward, terminated, truncated = game.step(int(action))
         if terminated or truncated:
             game.reset()
         game.paint(views, fresh=terminated or truncated)
-        trace.append((reward, terminated, zlib.crc32(views["adm"].tobytes() + views["ram"].tobytes())))
+        trace.append((reward, terminated, zlib.crc32(views["rgb160"].tobytes() + views["ram"].tobytes())))
     return trace
 
 

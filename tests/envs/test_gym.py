@@ -11,12 +11,12 @@ import pytest
 from gymnasium import spaces
 
 from coex.config.envs import GameConfig
-from coex.envs import VIEW_SHAPES
 from coex.envs.atari import AtariGame
 from coex.envs.gym import GymGame
 from coex.envs.vector import SharedMemory
 from coex.envs.worker import Assignment, serve
 from coex.errors import UsageError
+from tests.conftest import VIEW_SHAPES
 
 PLAIN = GameConfig(frame_skip=1, max_noops=0)
 
@@ -66,15 +66,15 @@ def make(env_id: str, config: GameConfig = PLAIN) -> GymGame:
 
 def test_an_image_observation_is_the_picture() -> None:
     game = make("CoexPictures-v0")
-    views = {name: np.zeros(VIEW_SHAPES[name], np.uint8) for name in ("policy", "adm", "context", "small")}
+    views = {name: np.zeros(VIEW_SHAPES[name], np.uint8) for name in ("policy", "rgb160", "rgb84", "grey52")}
     game.paint(views, fresh=True)
     for _ in range(3):
         assert game.step(1)[0] == 2.0  # its actions are 1 and 2, ours 0 and 1
         game.paint(views, fresh=False)
     assert views["policy"][5, 5].tolist() == [0, 1, 2, 3]
-    assert (views["adm"] == 3).all()
-    assert (views["context"] == 3).all()
-    assert (views["small"] == 3).all()
+    assert (views["rgb160"] == 3).all()
+    assert (views["rgb84"] == 3).all()
+    assert (views["grey52"] == 3).all()
 
 
 @pytest.mark.parametrize("name", ["DoorKey-6x6", "Dynamic-Obstacles-6x6", "KeyCorridorS3R2", "MultiRoom-N2-S4"])

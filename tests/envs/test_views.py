@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from coex.core import native
-from coex.envs import VIEW_SHAPES
 from coex.envs.palette import palette_of
 from coex.envs.views import AtariPainter, push_frame
+from tests.conftest import VIEW_SHAPES
 
 SCREEN = (210, 160)
 HEIGHTS = (210, 214, 220, 230, 250)  # of all games; with 250 lines, another palette
@@ -49,13 +49,13 @@ def test_a_compiler_is_used_where_there_is_one() -> None:
 
 @pytest.mark.parametrize("height", HEIGHTS)
 def test_grey_views_are_exact_area_means(height: int) -> None:
-    painter, views = painter_of(height), empty_views("policy", "small")
+    painter, views = painter_of(height), empty_views("policy", "grey52")
     painter.paint(views, fresh=True)
     grey = grey_of(painter)
     # Halves may fall either way in single precision: everything else is exact.
     assert np.abs(views["policy"][..., -1] - exact_area_mean(grey, 84)).max() <= 1
     assert (views["policy"][..., -1] != exact_area_mean(grey, 84)).mean() < 0.01
-    assert (views["small"] != exact_area_mean(grey, 52)).mean() < 0.01
+    assert (views["grey52"] != exact_area_mean(grey, 52)).mean() < 0.01
 
 
 @pytest.mark.parametrize("height", HEIGHTS)
@@ -64,10 +64,10 @@ def test_every_view_agrees_with_opencv(height: int, compiled: bool, monkeypatch:
     painter = painter_of(height)
     if not compiled:
         monkeypatch.setattr(painter, "_native", None)
-    views = empty_views("policy", "small", "adm", "context")
+    views = empty_views("policy", "grey52", "rgb160", "rgb84")
     painter.paint(views, fresh=True)
     grey = grey_of(painter)
-    pictures = {"policy": grey, "small": grey, "adm": painter.rgb(), "context": painter.rgb()}
+    pictures = {"policy": grey, "grey52": grey, "rgb160": painter.rgb(), "rgb84": painter.rgb()}
     for name, picture in pictures.items():
         size = VIEW_SHAPES[name][0]
         expected = cv2.resize(picture, (size, size), interpolation=cv2.INTER_AREA)
@@ -76,7 +76,7 @@ def test_every_view_agrees_with_opencv(height: int, compiled: bool, monkeypatch:
 
 
 def test_unchanged_rows_are_left_and_changed_ones_are_not(painter: AtariPainter) -> None:
-    names = ("policy", "small", "adm", "context")
+    names = ("policy", "grey52", "rgb160", "rgb84")
     kept, generator = empty_views(*names), np.random.default_rng(1)
     painter.paint(kept, fresh=True)
     for _ in range(20):
@@ -121,7 +121,7 @@ def test_without_a_compiler_it_says_so_and_works(monkeypatch: pytest.MonkeyPatch
     try:
         with pytest.warns(UserWarning, match="no compiled code"):
             painter = AtariPainter(*SCREEN)
-        views = empty_views("policy", "adm")
+        views = empty_views("policy", "rgb160")
         painter.paint(views, fresh=True)
     finally:
         native.load.cache_clear()

@@ -20,7 +20,7 @@ from coex.method.adm import (
     forward_rollout,
     propensity_weights,
 )
-from coex.method.location import locate
+from coex.method.locator import locate
 
 NO_FINALS = torch.zeros(0, 2, dtype=torch.long), torch.zeros(0, 160, 160, 3, dtype=torch.uint8)
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from coex.method.location import locate, smooth_attention
+from coex.method.locator import locate, smooth_attention
 
 
 class TestSmoothing:

@@ -18,13 +18,15 @@ def frames(request: pytest.FixtureRequest) -> Tensor:
     game = request.param
     assert game in ROMS
     generator = np.random.default_rng(0)
-    with VectorEnv(game, GameConfig(), num_envs=4, num_workers=1, views=["adm"], seed=np.random.SeedSequence(0)) as env:
+    with VectorEnv(
+        game, GameConfig(), num_envs=4, num_workers=1, views={"rgb160": (160, 160, 3)}, seed=np.random.SeedSequence(0)
+    ) as env:
         env.reset()
         pictures = []
         for step in range(60):
             env.step(generator.integers(env.num_actions, size=4))
             if step % 10 == 9:
-                pictures.append(torch.from_numpy(env.views["adm"].copy()))
+                pictures.append(torch.from_numpy(env.views["rgb160"].copy()))
     return torch.cat(pictures)
 
 

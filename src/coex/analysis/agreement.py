@@ -13,7 +13,7 @@ from sklearn.metrics.cluster import contingency_matrix
 
 from coex.analysis.explore import explore
 from coex.config.bonuses import ClusterConfig
-from coex.envs import VIEW_SHAPES, ram
+from coex.envs import RAM_SHAPE, ram
 from coex.envs.views import Frame
 from coex.errors import UsageError
 from coex.method.rooms import ObservationClusters
@@ -82,7 +82,7 @@ def _batches(game: str, steps: int, seed: int) -> Iterator[tuple[Frame, NDArray[
     observations = explore(game, seed)
     for done in range(0, steps, BATCH):
         size = min(BATCH, steps - done)
-        frames, memory = (np.zeros((size, *VIEW_SHAPES[name]), np.uint8) for name in ("context", "ram"))
+        frames, memory = (np.zeros((size, *shape), np.uint8) for shape in ((84, 84, 3), RAM_SHAPE))
         for i, (frame, bytes_) in zip(range(size), observations, strict=False):
             frames[i], memory[i] = frame, bytes_
         yield frames, memory

@@ -1,27 +1,23 @@
 """`coex eval`: how good a checkpoint's policy is, on environments of its own."""
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from coex.analysis.trained import TrainedAgent
 from coex.config.bonuses import CoexConfig
-from coex.config.run import RunConfig
-from coex.envs import VectorEnv, ram
+from coex.envs import POLICY_SHAPE, RAM_SHAPE, VectorEnv, ram
 from coex.errors import UsageError
-from coex.learners.networks import SamplingPolicy
-from coex.method.adm import AttentiveDynamicsModel
-from coex.method.locator import ADMLocator
-from coex.rollouts.rollout import Collector, Episode
-from coex.runs.checkpoints import CheckpointStore, Saved
-from coex.runs.resume import fitting, read_newest, run_config, saved_config
+from coex.method.bonus import CoexBonus
+from coex.rollouts.collector import Collector
+from coex.rollouts.rollout import Episode
+from coex.runs.checkpoints import Saved
+from coex.runs.resume import saved_config
 from coex.training.evidence import location_errors
-from coex.training.make import make_network
 
 _BLOCK_STEPS = 16
 
@@ -44,22 +40,6 @@ class EvalConfig:
                 raise UsageError(f"{option} takes a whole number of at least {least}, not {getattr(self, name)}")
 
 
-def find_saved(run: Path, step: int | None, warn: Callable[[str], None]) -> Saved:
-    """The checkpoint of that step, or the newest that is whole."""
-    run_config(run)  # says what is wrong with a directory that is no run
-    store = CheckpointStore(run)
-    steps = store.steps()
-    if step is None:
-        saved = read_newest(store, warn)
-        if saved is None:
-            raise UsageError(f"{run} has no checkpoint yet")
-        return saved
-    if step not in steps:
-        there = f"these are there: {', '.join(map(str, steps))}" if steps else "there are none"
-        raise UsageError(f"{run} has no checkpoint of step {step}; {there}")
-    return store.read(step)
-
-
 def evaluate(saved: Saved, settings: EvalConfig, device: torch.device) -> dict[str, Any]:
     """Plays whole episodes with a checkpoint's policy; the numbers of environments and workers are free."""
     config = saved_config(saved)
@@ -74,14 +54,14 @@ def evaluate(saved: Saved, settings: EvalConfig, device: torch.device) -> dict[s
         config.env.with_whole_episodes(),
         num_envs=len(quotas),
         num_workers=settings.num_workers,
-        views=["policy", *(["adm", "ram"] if has_location else [])],
+        views={"policy": POLICY_SHAPE, **({**config.views(), "ram": RAM_SHAPE} if has_location else {})},
         seed=env_seed,
     ) as env:
-        policy, locator = _load(config, saved, env.num_actions, has_location, device)
+        agent = TrainedAgent(saved, device)
         generator = torch.Generator().manual_seed(int(acting_seed.generate_state(1)[0]))
         collector = Collector(env, _BLOCK_STEPS, generator, device)
         collector.reset()
-        episodes, errors = _play(config.game, collector, policy, locator, quotas)
+        episodes, errors = _play(collector, agent, quotas, has_location=has_location)
     result = {"game": config.game, "method": config.method, "step": saved.manifest.step} | dataclasses.asdict(settings)
     return result | {"sticky": config.env.sticky, "num_envs": len(quotas)} | _figures(episodes, errors)
 
@@ -101,31 +81,20 @@ def counted_steps(ended: NDArray[np.bool_], remaining: NDArray[np.int64]) -> NDA
     return ended_before < remaining
 
 
-def _load(
-    config: RunConfig, saved: Saved, num_actions: int, has_location: bool, device: torch.device
-) -> tuple[SamplingPolicy, ADMLocator | None]:
-    network, locator = make_network(config, num_actions), None
-    with fitting(saved, config.game):
-        network.load_state_dict(saved.state["agent"]["learner"]["network"])
-        if has_location and isinstance(config.bonus, CoexConfig):
-            model = AttentiveDynamicsModel(num_actions, config.bonus.adm)
-            model.load_state_dict(saved.state["agent"]["bonus"]["locator"]["model"])
-            locator = ADMLocator(model, device)
-    return SamplingPolicy(network.to(device)), locator
-
-
 @torch.no_grad()
 def _play(
-    game: str, collector: Collector, policy: SamplingPolicy, locator: ADMLocator | None, quotas: NDArray[np.int64]
+    collector: Collector, agent: TrainedAgent, quotas: NDArray[np.int64], *, has_location: bool
 ) -> tuple[list[Episode], NDArray[np.float64]]:
     """Each environment's first episodes, as many as its quota, and the location's errors in them."""
     remaining, episodes, errors = quotas.copy(), [], [np.zeros(0)]
     while remaining.any():
-        rollout = collector.collect(policy)
-        if locator:
+        rollout = collector.collect(agent.policy)
+        if has_location:
+            assert isinstance(agent.bonus, CoexBonus)
             counted = counted_steps(rollout.ended.numpy(), remaining)  # (T, N)
-            cells, memory = locator.locate(rollout), rollout.next_view("ram").numpy()
-            errors.append(location_errors(game, cells[counted], memory[counted]))
+            parts = agent.bonus.encoder.encode(rollout, founds_rooms=False).parts
+            cells, memory = np.stack([parts["x"], parts["y"]], axis=-1), rollout.next_view("ram").numpy()
+            errors.append(location_errors(agent.config.game, cells[counted], memory[counted]))
         for episode in rollout.episodes:
             if remaining[episode.env]:
                 remaining[episode.env] -= 1

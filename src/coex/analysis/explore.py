@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coex.config.envs import GameConfig
-from coex.envs import VIEW_SHAPES, ram
+from coex.envs import RAM_SHAPE, ram
 from coex.envs.atari import AtariGame
 from coex.envs.views import Frame
 
@@ -80,7 +80,7 @@ def explore(game: str, seed: int) -> Iterator[tuple[Frame, NDArray[np.uint8]]]:
     game_seed, acting_seed = np.random.SeedSequence(seed).spawn(2)
     generator = np.random.default_rng(acting_seed)
     emulator = AtariGame(game, GameConfig(), game_seed)
-    views = {name: np.zeros(VIEW_SHAPES[name], np.uint8) for name in ("context", "ram")}
+    views = {"rgb84": np.zeros((84, 84, 3), np.uint8), "ram": np.zeros(RAM_SHAPE, np.uint8)}
     archive = Archive()
     emulator.reset()
     emulator.paint(views, fresh=True)
@@ -89,7 +89,7 @@ def explore(game: str, seed: int) -> Iterator[tuple[Frame, NDArray[np.uint8]]]:
         saved = archive.choose(generator)
         emulator.load_state_dict(saved.state)
         for _ in _burst(game, emulator, views, archive, saved.score, generator):
-            yield views["context"], views["ram"]
+            yield views["rgb84"], views["ram"]
 
 
 def _burst(

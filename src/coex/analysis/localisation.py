@@ -12,14 +12,15 @@ from torch import Tensor
 
 from coex.config.bonuses import ADMConfig
 from coex.config.envs import GameConfig
-from coex.envs import VectorEnv, ram
+from coex.envs import POLICY_SHAPE, RAM_SHAPE, VectorEnv, ram
 from coex.errors import UsageError
 from coex.method.adm import GRID, AttentiveDynamicsModel
-from coex.method.locator import ADMLocator
-from coex.rollouts.rollout import Collector, Rollout
+from coex.method.locator import VIEW, ADMLocator
+from coex.rollouts.collector import Collector
+from coex.rollouts.rollout import Rollout
 from coex.training.evidence import location_errors
 
-VIEWS = ["policy", "adm", "ram"]
+VIEWS = {"policy": POLICY_SHAPE, VIEW: (160, 160, 3), "ram": RAM_SHAPE}
 NUM_ENVS, ROLLOUT_STEPS = 16, 5  # A2C's, so that the model is trained as it is on-policy
 # Held-out blocks lie far apart, so that they show more than the beginning of an episode.
 HELD_OUT_BLOCKS, BLOCK_STEPS, BLOCK_DISTANCE = 8, 16, 200
@@ -65,8 +66,8 @@ def localise(
         while collector.steps_done < total_steps and not should_stop():
             before = collector.steps_done
             rollout = collector.collect(policy)
-            locator.locate(rollout)
-            accuracies.append(locator.fit(rollout)["adm/accuracy"])
+            features = locator.locate(rollout).features
+            accuracies.append(locator.fit(rollout, features)["adm/accuracy"])
             if collector.steps_done // every > before // every:
                 point = {"step": collector.steps_done, "seconds": round(time.monotonic() - started, 1)}
                 point |= {"accuracy": float(np.mean(accuracies))} | evaluate(game, locator.model, held_out, device)
@@ -96,9 +97,9 @@ def evaluate(game: str, model: AttentiveDynamicsModel, blocks: list[Rollout], de
     smoothed, plain, centred = [], [], []
     for block in blocks:
         memory = block.next_view("ram").numpy()
-        locations = ADMLocator(model, device).locate(block)  # (T, N, 2)
+        locations = ADMLocator(model, device).locate(block).cells  # (T, N, 2)
         smoothed.append(location_errors(game, locations, memory))
-        attention = model.attend(model.encode(block.next_view("adm").to(device)))
+        attention = model.attend(model.encode(block.next_view(VIEW).to(device)))
         cells = attention.argmax(-1).cpu().numpy()
         plain.append(location_errors(game, np.stack([cells % GRID, cells // GRID], axis=-1), memory))
         # A cell's receptive field is centred on pixel 16·(i + 1) of 160; `location_errors` adds the half.

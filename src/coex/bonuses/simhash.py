@@ -7,23 +7,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from coex.bonuses import Metrics
+from coex.bonuses import Bonus, BonusContext, Inspection, Rewarded
 from coex.config.bonuses import SimHashConfig
-from coex.envs import VIEW_SHAPES
 from coex.method.counts import VisitCounts
-from coex.rollouts.rollout import Rollout
+from coex.rollouts.rollout import Transitions
 
-_NUM_PIXELS = int(np.prod(VIEW_SHAPES["small"]))
+_VIEW = "grey52"
+_NUM_PIXELS = 52 * 52
 # Whole numbers close to a Gaussian: every sum of pixels is then exact in float32, whatever the batch.
 _WEIGHT_SCALE, _MAX_WEIGHT = 6, 24
 assert _NUM_PIXELS * 255 * _MAX_WEIGHT < 2**24
 
 
-class SimHashBonus:
+class SimHashBonus(Bonus):
     """1/√N over the signs of random projections of the small grey picture."""
 
-    def __init__(self, config: SimHashConfig, seed: np.random.SeedSequence) -> None:
-        draws = np.random.default_rng(seed).standard_normal((_NUM_PIXELS, config.bits))
+    def __init__(self, config: SimHashConfig, context: BonusContext) -> None:
+        draws = np.random.default_rng(context.seed).standard_normal((_NUM_PIXELS, config.bits))
         weights = np.rint(draws * _WEIGHT_SCALE).clip(-_MAX_WEIGHT, _MAX_WEIGHT)
         self._weights = torch.from_numpy(weights).float()  # (2704, bits)
         self._counts = VisitCounts(config.bits // 64)
@@ -33,23 +33,16 @@ class SimHashBonus:
         signs = pictures.flatten(1).float() @ self._weights > 0  # (M, bits)
         return np.packbits(signs.numpy(), axis=1).view(np.int64)
 
-    @property
-    def ready(self) -> bool:
-        return True
-
-    def reward(self, rollout: Rollout) -> Tensor:
-        keys = [self.hash(pictures) for pictures in rollout.next_view_parts("small")]
+    def reward(self, rollout: Transitions) -> Rewarded:
+        keys = [self.hash(pictures) for pictures in rollout.next_view_parts(_VIEW)]
         counts = torch.from_numpy(self._counts.visit(np.concatenate(keys))).double()
-        return counts.rsqrt().float().view(rollout.actions.shape)
-
-    def update(self, rollout: Rollout) -> Metrics:
-        return {}
+        return Rewarded(counts.rsqrt().float().view(rollout.actions.shape))
 
     def snapshot(self) -> dict[str, Any]:
         return {"counts/states": len(self._counts)}
 
-    def forget_episodes(self) -> None:
-        pass  # a picture's code does not depend on the episode
+    def inspect(self, step: Transitions) -> Inspection:
+        return Inspection(visits=int(self._counts.lookup(self.hash(step.next_view(_VIEW)[0]))[0]))
 
     def state_dict(self) -> dict[str, Any]:
         return {"weights": self._weights.numpy().astype(np.int8), "counts": self._counts.state_dict()}

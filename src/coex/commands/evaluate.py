@@ -36,7 +36,8 @@ def _add_eval(commands: Any) -> None:
 
 
 def _eval(options: argparse.Namespace) -> int:
-    from coex.analysis.evaluation import EvalConfig, evaluate, find_saved
+    from coex.analysis.evaluation import EvalConfig, evaluate
+    from coex.analysis.trained import find_saved
     from coex.config.settings import with_settings
     from coex.runs.directory import write_json
     from coex.training.loop import pick_device

@@ -47,7 +47,7 @@ def _add_report(commands: Any) -> None:
 
 
 def _video(options: argparse.Namespace) -> int:
-    from coex.analysis.evaluation import find_saved
+    from coex.analysis.trained import find_saved
     from coex.config.settings import with_settings
     from coex.report.film import VideoConfig, make_gif, record
     from coex.runs.lock import is_in_use

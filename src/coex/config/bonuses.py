@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from coex.envs import RAM_SHAPE, Shape, ram
 from coex.errors import UsageError
 
 
@@ -86,6 +87,18 @@ class CoexConfig:
         if unknown or not self.state or len(set(self.state)) != len(self.state):
             raise UsageError(f"state takes letters of xycR, each once (such as xyc), not {self.state!r}")
 
+    def views(self, game: str) -> dict[str, Shape]:
+        """Returns the pictures that the bonus looks at; raises UsageError where it needs a truth that a game lacks."""
+        needs_truth = (self.needs_location and self.locator == "ram") or ("c" in self.state and self.rooms == "ram")
+        if needs_truth and game not in ram.RAM_GAMES:
+            raise UsageError(f"{game} has no RAM truth; these games have it: {', '.join(ram.RAM_GAMES)}")
+        wanted: dict[str, tuple[bool, Shape]] = {
+            "rgb160": (self.needs_adm, (160, 160, 3)),
+            "rgb84": (self.needs_clusters, (84, 84, 3)),
+            "ram": (needs_truth, RAM_SHAPE),
+        }
+        return {name: shape for name, (is_wanted, shape) in wanted.items() if is_wanted}
+
     @property
     def needs_location(self) -> bool:
         return not set(self.state).isdisjoint("xy")
@@ -108,3 +121,7 @@ class SimHashConfig:
     def __post_init__(self) -> None:
         if self.bits < 1 or self.bits % 64:
             raise UsageError(f"bits must be a multiple of 64, not {self.bits}")
+
+    def views(self, game: str) -> dict[str, Shape]:
+        """Returns the picture that is hashed."""
+        return {"grey52": (52, 52)}

@@ -2,31 +2,59 @@
 
 import dataclasses
 import difflib
+import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from coex.config.bonuses import ADMConfig, ClusterConfig, CoexConfig, SimHashConfig
 from coex.config.envs import GameConfig
 from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
-from coex.config.run import BonusConfig, RunConfig
+from coex.config.run import RunConfig
 from coex.config.settings import flat_settings, with_settings
 from coex.envs import is_atari, resolve_game
 from coex.errors import UsageError
 
-_LEARNERS = {
+LEARNERS = {
     "a2c": "advantage actor-critic",
     "ppo": "proximal policy optimisation",
 }
-_BONUSES = {
-    "": "on the game's own rewards",
-    "+coex": "with a bonus for rare (x, y, room, score), the location learned from pixels (the paper's method)",
-    "+coex-ram": "the same with the true location and room from the game's RAM (the paper's upper bound)",
-    "+simhash": "with a bonus for rare pictures, hashed to 128 bits (the paper's baseline)",
+
+
+@dataclass(frozen=True)
+class BonusKind:
+    """A bonus by name: what it does, its settings for a game and a preset, and the class that gives it."""
+
+    description: str
+    settings: Callable[[str, bool], Any]  # of the game, and whether they are to be the paper's
+    target: str  # module:Class
+
+
+# A new bonus is a line here and a file; from outside, `--method a2c+module:Class` needs neither.
+BONUSES = {
+    "coex": BonusKind(
+        "with a bonus for rare (x, y, room, score), the location learned from pixels (the paper's method)",
+        lambda game, is_paper: _coex(game, is_paper=is_paper),
+        "coex.method.bonus:CoexBonus",
+    ),
+    "coex-ram": BonusKind(
+        "the same with the true location and room from the game's RAM (the paper's upper bound)",
+        lambda game, is_paper: dataclasses.replace(_coex(game, is_paper=is_paper), locator="ram", rooms="ram"),
+        "coex.method.bonus:CoexBonus",
+    ),
+    "simhash": BonusKind(
+        "with a bonus for rare pictures, hashed to 128 bits (the paper's baseline)",
+        lambda game, is_paper: SimHashConfig(),
+        "coex.bonuses.simhash:SimHashBonus",
+    ),
 }
 METHODS = {
-    learner + bonus: f"{name} {how}" if not bonus else how
-    for learner, name in _LEARNERS.items()
-    for bonus, how in _BONUSES.items()
+    method: description
+    for learner, name in LEARNERS.items()
+    for method, description in {
+        learner: f"{name} on the game's own rewards",
+        **{f"{learner}+{bonus}": kind.description for bonus, kind in BONUSES.items()},
+    }.items()
 }
 PRESETS = ("default", "paper")
 PAPER_STEPS = 10_000_000  # with fewer, the paper's settings bring little
@@ -80,16 +108,45 @@ def make_config(game: str, method: str, settings: dict[str, Any] | None = None, 
     """A method's settings on a game, with `settings` put in: the default ones, or the paper's."""
     game, settings = resolve_game(game), dict(settings or {})
     preset = settings.pop("preset", preset)
-    if method not in METHODS:
-        close = difflib.get_close_matches(method, METHODS, n=3, cutoff=0.4) or list(METHODS)
-        raise UsageError(f"unknown method {method!r}; closest: {', '.join(close)} ('coex methods' lists all)")
     if preset not in PRESETS:
         raise UsageError(f"--preset takes {' or '.join(PRESETS)}, not {preset!r}")
-    make_defaults = _ppo_defaults if method.startswith("ppo") else _a2c_defaults
+    learner, bonus = split_method(method)
     is_paper = preset == "paper"
-    config = make_defaults(game, _make_bonus_config(game, method, is_paper=is_paper), is_paper=is_paper)
-    config = dataclasses.replace(config, method=method, preset=preset)
-    return with_settings(config, settings).resolved()
+    make_defaults = _ppo_defaults if learner == "ppo" else _a2c_defaults
+    config = make_defaults(game, _bonus_settings(bonus, game, is_paper=is_paper), is_paper=is_paper)
+    config = with_settings(dataclasses.replace(config, method=method, preset=preset), settings).resolved()
+    if config.bonus is not None and "ram" in config.views() and not bonus.endswith("-ram"):
+        raise UsageError(f"{method} does not look at RAM: use {learner}+{bonus}-ram")
+    return config
+
+
+def split_method(method: str) -> tuple[str, str]:
+    """Returns the names of a method's learner and bonus; raises UsageError for one that is not known."""
+    learner, _, bonus = method.partition("+")
+    if learner in LEARNERS and (method in METHODS or ":" in bonus):
+        return learner, bonus
+    close = difflib.get_close_matches(method, METHODS, n=3, cutoff=0.4) or list(METHODS)
+    raise UsageError(f"unknown method {method!r}; closest: {', '.join(close)} ('coex methods' lists all)")
+
+
+def load_bonus_class(bonus: str) -> Any:
+    """Returns the class of a bonus by its name here, or by module:Class; raises UsageError if it cannot be had."""
+    module, _, name = (BONUSES[bonus].target if bonus in BONUSES else bonus).partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"there is no bonus {bonus!r}: {error} (is the module on Python's path?)") from None
+
+
+def _bonus_settings(bonus: str, game: str, *, is_paper: bool) -> Any:
+    if not bonus:
+        return None
+    if bonus in BONUSES:
+        return BONUSES[bonus].settings(game, is_paper)
+    settings: Any = getattr(load_bonus_class(bonus), "Config", None)
+    if not isinstance(settings, type) or not dataclasses.is_dataclass(settings):
+        raise UsageError(f"{bonus} has no settings: give the class a frozen dataclass called Config")
+    return settings()
 
 
 def read_config(settings: dict[str, Any]) -> RunConfig:
@@ -108,7 +165,7 @@ def changed_settings(config: RunConfig) -> dict[str, Any]:
     return {name: value for name, value in ours.items() if theirs.get(name) != value}
 
 
-def _a2c_defaults(game: str, bonus: BonusConfig | None, *, is_paper: bool) -> RunConfig:
+def _a2c_defaults(game: str, bonus: Any, *, is_paper: bool) -> RunConfig:
     row = GAMES.get(game, GameSettings())
     paper = RewardConfig(row.extrinsic_weight if bonus else row.plain_weight, row.bonus_weight)
     env = GameConfig() if is_atari(game) else GameConfig(frame_skip=1, max_noops=0)
@@ -123,7 +180,7 @@ def _a2c_defaults(game: str, bonus: BonusConfig | None, *, is_paper: bool) -> Ru
     )
 
 
-def _ppo_defaults(game: str, bonus: BonusConfig | None, *, is_paper: bool) -> RunConfig:
+def _ppo_defaults(game: str, bonus: Any, *, is_paper: bool) -> RunConfig:
     # As in random network distillation: sticky actions instead of no-ops, episodes of 4,500 steps at most.
     atari = GameConfig(sticky=0.25, max_noops=0, max_episode_frames=18_000)
     env = atari if is_atari(game) else GameConfig(frame_skip=1, max_noops=0)
@@ -142,20 +199,11 @@ def _staggered(env: GameConfig, game: str) -> GameConfig:
     return dataclasses.replace(env, stagger=STAGGER if is_atari(game) else STAGGER_ELSEWHERE)
 
 
-def _weights(weights: RewardConfig, bonus: BonusConfig | None) -> RewardConfig:
+def _weights(weights: RewardConfig, bonus: Any) -> RewardConfig:
     return weights if bonus else dataclasses.replace(weights, bonus_weight=0.0)
 
 
-def _make_bonus_config(game: str, method: str, *, is_paper: bool) -> BonusConfig | None:
+def _coex(game: str, *, is_paper: bool) -> CoexConfig:
     row = GAMES.get(game, GameSettings())
     adm = ADMConfig(found_by=0) if is_paper else ADMConfig()
-    coex = CoexConfig(state=row.state, adm=adm, clusters=ClusterConfig(threshold=row.threshold))
-    match method.partition("+")[2]:
-        case "coex":
-            return coex
-        case "coex-ram":
-            return dataclasses.replace(coex, locator="ram", rooms="ram")
-        case "simhash":
-            return SimHashConfig()
-        case _:
-            return None
+    return CoexConfig(state=row.state, adm=adm, clusters=ClusterConfig(threshold=row.threshold))

@@ -4,15 +4,14 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from coex.config.bonuses import CoexConfig, SimHashConfig
 from coex.config.checkpoints import CheckpointConfig
 from coex.config.envs import GameConfig
 from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
 from coex.config.settings import flat_settings
+from coex.envs import Shape
 from coex.errors import UsageError
 
 LearnerConfig = A2CConfig | PPOConfig
-BonusConfig = CoexConfig | SimHashConfig
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class RunConfig:
     env: GameConfig = field(default_factory=GameConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     learner: LearnerConfig = field(default_factory=A2CConfig)
-    bonus: BonusConfig | None = None
+    bonus: Any = None  # the settings of the method's bonus, a frozen dataclass
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
 
     def __post_init__(self) -> None:
@@ -59,6 +58,11 @@ class RunConfig:
             schedule_steps=self.schedule_steps or self.total_steps,
             log_every_steps=self.log_every_steps or _log_interval(self.total_steps),
         )
+
+    def views(self) -> dict[str, Shape]:
+        """Returns the names and shapes of the pictures that the bonus looks at."""
+        find = getattr(self.bonus, "views", None)
+        return dict(find(self.game)) if find else {}
 
     @property
     def rate_decays(self) -> bool:

@@ -4,6 +4,16 @@ from coex.config.envs import GameConfig
 from coex.envs.atari import ROMS
 from coex.envs.game import is_atari, make_game, resolve_game
 from coex.envs.vector import VectorEnv
-from coex.envs.views import VIEW_SHAPES
+from coex.envs.views import POLICY_SHAPE, RAM_SHAPE, Shape
 
-__all__ = ["ROMS", "VIEW_SHAPES", "GameConfig", "VectorEnv", "is_atari", "make_game", "resolve_game"]
+__all__ = [
+    "POLICY_SHAPE",
+    "RAM_SHAPE",
+    "ROMS",
+    "GameConfig",
+    "Shape",
+    "VectorEnv",
+    "is_atari",
+    "make_game",
+    "resolve_game",
+]

@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from coex.envs.views import VIEW_SHAPES, Frame
+from coex.envs.views import Frame
+
+_SIDE = 160  # pixels
 
 
 class MiniGridPicture:
@@ -54,7 +56,7 @@ class MiniGridPicture:
         shape = (int(rows[-1]) + 1 - self._top, int(columns[-1]) + 1 - self._left)
         if shape != (self._height, self._width):
             self._height, self._width = shape
-            size = max(8, -(-VIEW_SHAPES["adm"][0] // min(shape)))  # as large as the largest view
+            size = max(8, -(-_SIDE // min(shape)))  # as large as the largest of our own views
             self._tile_size = size
             self._picture = np.zeros((self._height * size, self._width * size, 3), np.uint8)
             self._tiles = [()] * (self._height * self._width)

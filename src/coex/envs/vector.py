@@ -5,7 +5,7 @@ import ctypes
 import itertools
 import multiprocessing
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import RawArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from coex.config.envs import GameConfig
 from coex.envs.game import is_atari
-from coex.envs.views import VIEW_SHAPES
+from coex.envs.views import Shape, check_view
 from coex.envs.worker import Assignment, SharedArrays, serve
 from coex.errors import CoexError, UsageError
 
@@ -31,17 +31,17 @@ class SharedMemory:
     """Shared buffers and the arrays laid over them; only the buffers travel to a worker, never a frame."""
 
     num_envs: int
-    views: tuple[str, ...]
+    views: dict[str, Shape]
     buffers: dict[str, Any]
 
     @classmethod
-    def allocate(cls, num_envs: int, views: Iterable[str]) -> "SharedMemory":
+    def allocate(cls, num_envs: int, views: Mapping[str, Shape]) -> "SharedMemory":
         # RawArray's file is unlinked as soon as it is made: nothing is left behind, however the run ends.
         sizes = {"actions": 8, "rewards": 8, "terminated": 1, "truncated": 1}
-        for name in views:
-            sizes[f"now/{name}"] = sizes[f"final/{name}"] = int(np.prod(VIEW_SHAPES[name]))
+        for name, shape in views.items():
+            sizes[f"now/{name}"] = sizes[f"final/{name}"] = int(np.prod(shape))
         buffers = {name: RawArray(ctypes.c_uint8, size * num_envs) for name, size in sizes.items()}
-        return cls(num_envs, tuple(views), buffers)
+        return cls(num_envs, dict(views), buffers)
 
     def arrays(self) -> SharedArrays:
         def lay(name: str, dtype: type, *shape: int) -> np.ndarray:
@@ -52,8 +52,8 @@ class SharedMemory:
             rewards=lay("rewards", np.float64),
             terminated=lay("terminated", np.bool_),
             truncated=lay("truncated", np.bool_),
-            views={name: lay(f"now/{name}", np.uint8, *VIEW_SHAPES[name]) for name in self.views},
-            final_views={name: lay(f"final/{name}", np.uint8, *VIEW_SHAPES[name]) for name in self.views},
+            views={name: lay(f"now/{name}", np.uint8, *shape) for name, shape in self.views.items()},
+            final_views={name: lay(f"final/{name}", np.uint8, *shape) for name, shape in self.views.items()},
         )
 
 
@@ -71,7 +71,7 @@ class VectorEnv:
         *,
         num_envs: int,
         num_workers: int = 0,
-        views: Sequence[str],
+        views: Mapping[str, Shape],
         seed: np.random.SeedSequence,
     ) -> None:
         """`num_workers` 0: as many as there are cores."""
@@ -187,10 +187,9 @@ class VectorEnv:
         return answers
 
 
-def _check_views(game: str, views: Sequence[str]) -> None:
-    for name in views:
-        if name not in VIEW_SHAPES:
-            raise UsageError(f"unknown view {name!r}; there are {', '.join(VIEW_SHAPES)}")
+def _check_views(game: str, views: Mapping[str, Shape]) -> None:
+    for name, shape in views.items():
+        check_view(name, shape)
     if "ram" in views and not is_atari(game):
         raise UsageError(f"{game} has no RAM to look at: only Atari games do")
 

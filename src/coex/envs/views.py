@@ -1,4 +1,8 @@
-"""The pictures that learners and bonuses ask for, and how a screen becomes each of them."""
+"""The pictures that learners and bonuses ask for, by their shapes, and how a screen becomes each of them.
+
+A view's shape says what it is: (H, W) is grey, (H, W, 3) is RGB, (H, W, 4) is the last four grey frames with the newest
+last, and (128,) is the console's memory.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,20 +13,23 @@ from numpy.typing import NDArray
 
 from coex.core import native
 from coex.envs.palette import palette_of
+from coex.errors import UsageError
 
 Frame = NDArray[np.uint8]
 Views = Mapping[str, Frame]
+Shape = tuple[int, ...]
 
 STACK = 4
-VIEW_SHAPES: dict[str, tuple[int, ...]] = {
-    "policy": (84, 84, STACK),  # grey, the newest frame last
-    "adm": (160, 160, 3),  # RGB, for the attentive dynamics model
-    "context": (84, 84, 3),  # RGB, for the room clusters
-    "small": (52, 52),  # grey, for SimHash
-    "ram": (128,),  # the console's memory (Atari only)
-}
-GREY_VIEWS = ("policy", "small")
-RGB_VIEWS = ("adm", "context")
+_MOST_SHRINKING = 6  # MAX_TAPS - 2 of native.c
+POLICY_SHAPE: Shape = (84, 84, STACK)
+RAM_SHAPE: Shape = (128,)
+
+
+def check_view(name: str, shape: Shape) -> None:
+    """Raises UsageError for a shape that is none of the four kinds."""
+    kind = shape[2:] if len(shape) in (2, 3) else None
+    if shape != RAM_SHAPE and (kind not in ((), (3,), (STACK,)) or min(shape) < 1):
+        raise UsageError(f"view {name!r} has the shape {shape}: it takes (H, W), (H, W, 3), (H, W, 4) or (128,)")
 
 
 def push_frame(stack: Frame, frame: Frame, fresh: bool) -> None:
@@ -33,24 +40,28 @@ def push_frame(stack: Frame, frame: Frame, fresh: bool) -> None:
     stack[..., -1] = frame
 
 
-def _resize(frame: Frame, size: int) -> Frame:
+def _resize(frame: Frame, height: int, width: int) -> Frame:
     # Area averaging when shrinking; when enlarging (small Gymnasium frames) it would blur sharp tile edges.
-    shrinking = frame.shape[0] >= size and frame.shape[1] >= size
+    shrinking = frame.shape[0] >= height and frame.shape[1] >= width
     interpolation = cv2.INTER_AREA if shrinking else cv2.INTER_NEAREST
-    return np.asarray(cv2.resize(frame, (size, size), interpolation=interpolation), np.uint8)
+    return np.asarray(cv2.resize(frame, (width, height), interpolation=interpolation), np.uint8)
 
 
-def paint_frames(out: Views, grey: Frame | None, rgb: Frame | None, fresh: bool) -> None:
+def paint_frames(out: Views, grey: Frame, rgb: Frame, fresh: bool) -> None:
     """Fills the views of `out` from one grey frame (H, W) and one RGB frame (H, W, 3)."""
-    for name in out.keys() & set(GREY_VIEWS):
-        assert grey is not None
-        if name == "policy":
-            push_frame(out[name], _resize(grey, 84), fresh)
-        else:
-            out[name][...] = _resize(grey, out[name].shape[0])
-    for name in out.keys() & set(RGB_VIEWS):
-        assert rgb is not None
-        out[name][...] = _resize(rgb, out[name].shape[0])
+    for view in out.values():
+        paint_view(view, grey, rgb, fresh)
+
+
+def paint_view(view: Frame, grey: Frame, rgb: Frame, fresh: bool) -> None:
+    """Fills one view, whichever kind it is; the console's memory is left to who has it."""
+    match view.shape:
+        case (height, width):
+            view[...] = _resize(grey, height, width)
+        case (height, width, 3):
+            view[...] = _resize(rgb, height, width)
+        case (height, width, _):
+            push_frame(view, _resize(grey, height, width), fresh)
 
 
 class _Target(NamedTuple):
@@ -64,13 +75,18 @@ class _Target(NamedTuple):
     stack: int  # address of the frame stack it belongs to, or 0
 
 
-def _target(name: str, view: Frame) -> _Target:
-    height, width = view.shape[:2]
+def _target(view: Frame) -> _Target:
+    height, width, *depth = view.shape
     address = view.ctypes.data
-    if name == "policy":
+    if depth == [STACK]:
         return _Target(address + STACK - 1, height, width, 1, STACK, address)
-    channels = 1 if name in GREY_VIEWS else 3
+    channels = depth[0] if depth else 1
     return _Target(address, height, width, channels, channels, 0)
+
+
+def _can_shrink(screen: tuple[int, int], shape: Shape) -> bool:
+    """Whether the compiled code makes such a view of a screen: no larger, and at least a sixth as large."""
+    return all(small <= large <= small * _MOST_SHRINKING for large, small in zip(screen, shape[:2], strict=True))
 
 
 class AtariPainter:
@@ -94,10 +110,15 @@ class AtariPainter:
         self._tables_at = {1: self._palette.grey.ctypes.data, 3: self._palette.rgb.ctypes.data}
         self._painted: Views | None = None  # the views that hold the last picture, and where they are
         self._targets: list[_Target] = []
+        self._stacks: list[Frame] = []
+        self._enlarged: list[Frame] = []  # those that the compiled code does not serve
 
     def rgb(self) -> Frame:
         """(H, W, 3) what the agent sees, in full size."""
         return np.maximum(*self._palette.rgb[self.screens])
+
+    def _grey(self) -> Frame:
+        return np.maximum(*self._palette.grey[self.screens])
 
     def forget(self) -> None:
         """Someone else has written into the views: nothing in them can be left as it stands."""
@@ -105,26 +126,34 @@ class AtariPainter:
 
     def paint(self, out: Views, fresh: bool) -> None:
         if self._native is None:
-            grey = np.maximum(*self._palette.grey[self.screens])
-            paint_frames(out, grey, self.rgb(), fresh)
+            paint_frames(out, self._grey(), self.rgb(), fresh)
             return
         self._native.coex_changed(*self._pairs, *self._size, self._changed_at)
         if out is not self._painted:
             self._painted = out
-            self._targets = [_target(name, view) for name, view in out.items() if name != "ram"]
+            pictures = [view for view in out.values() if view.ndim > 1]
+            self._enlarged = [view for view in pictures if not _can_shrink(self._size, view.shape)]
+            self._stacks = [
+                view for view in pictures if view.shape[2:] == (STACK,) and _can_shrink(self._size, view.shape)
+            ]
+            self._targets = [_target(view) for view in pictures if _can_shrink(self._size, view.shape)]
             self._changed[...] = 1
         if fresh:
             self._changed[...] = 1
-            if "policy" in out:
-                out["policy"][...] = 0
+            for stack in self._stacks:
+                stack[...] = 0
+        if self._enlarged:
+            grey, rgb = self._grey(), self.rgb()
+            for view in self._enlarged:
+                paint_view(view, grey, rgb, fresh)
         for channels in {target.channels for target in self._targets}:
             self._native.coex_blend(
                 *self._pairs[:2], *self._size, self._changed_at, self._tables_at[channels], channels,
                 self._blends_at[channels],
             )  # fmt: skip
-        for address, height, width, channels, stride, stack in self._targets:
-            if stack and not fresh:
-                self._native.coex_push(stack, height * width)
+        for address, height, width, channels, stride, stack_at in self._targets:
+            if stack_at and not fresh:
+                self._native.coex_push(stack_at, height * width)
             failed = self._native.coex_shrink(
                 self._blends_at[channels], *self._size, channels, self._changed_at, address, height, width, stride
             )

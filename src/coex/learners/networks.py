@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from coex.config.learners import Precision
-from coex.envs.views import STACK, VIEW_SHAPES
+from coex.envs.views import POLICY_SHAPE, STACK
 
 # Gains of OpenAI baselines: a nearly uniform first policy, values of unit scale.
 _HIDDEN_GAIN, _POLICY_GAIN, _VALUE_GAIN = 2**0.5, 0.01, 1.0
@@ -30,7 +30,7 @@ class ActorCritic(nn.Module):
         self._centred = centred
         self._precision: Precision = precision
         if centred:
-            self.register_buffer("mean", torch.zeros(VIEW_SHAPES["policy"][:2]))
+            self.register_buffer("mean", torch.zeros(POLICY_SHAPE[:2]))
             self.register_buffer("frames_seen", torch.zeros((), dtype=torch.float64))
         self.trunk = nn.Sequential(
             nn.Conv2d(STACK, 32, 8, stride=4),  # (B, 32, 20, 20)

@@ -1,4 +1,4 @@
-"""Where is the agent? The attentive dynamics model at work on rollouts."""
+"""Where is the agent? Attention, smoothed over time, and its largest cell (section 3.2); fitting the model."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from coex.core.optim import guarded_step
 from coex.method.adm import (
+    GRID,
     AttentiveDynamicsModel,
     RolloutPass,
     action_logits,
@@ -19,13 +20,48 @@ from coex.method.adm import (
     forward_rollout,
     propensity_weights,
 )
-from coex.method.location import locate, smooth_attention
-from coex.rollouts.rollout import Rollout
+from coex.rollouts.rollout import Transitions
 
+VIEW = "rgb160"  # the pictures that the model looks at
 _MAX_GRAD_NORM = 10.0  # far above what is seen: it only keeps a freak batch from undoing the model
 _FORWARD_SIZE = 256  # frames in a pass without gradient
 _SKILL_STEPS = 5_000  # over which the share of right guesses is averaged
 _BLOCK_STEPS = 8  # at least, where a rollout is that long: a block of T steps encodes T + 1 frames
+
+
+class Smoothed(NamedTuple):
+    """ᾱ on the frames the transitions reached, and what the next rollout starts from."""
+
+    attention: Tensor  # (T, N, 81)
+    carried: Tensor  # (N, 81)
+
+
+def smooth_attention(attention: Tensor, carried: Tensor, final_index: Tensor, restart: Tensor) -> Smoothed:
+    """ᾱ_t = (1 − ω) ᾱ_{t−1} + ω α_t with ω = max α_t, in each environment (section 3.2, footnote).
+
+    `carried` (N, 81) is ᾱ on the rollout's first frames: α itself at the very start. Where an episode ended
+    (`final_index` (K, 2)), ᾱ restarts as α on the first frame of the next (`restart` (K, 81)).
+    """
+    smoothed = torch.empty_like(attention)
+    for t, alpha in enumerate(attention):
+        smoothed[t] = carried.lerp(alpha, alpha.amax(-1, keepdim=True))
+        ended = final_index[:, 0] == t
+        carried = smoothed[t].index_put((final_index[ended, 1],), restart[ended])
+    return Smoothed(smoothed, carried)
+
+
+def locate(attention: Tensor) -> Tensor:
+    """(x, y) = (j, i) of the most attended cell: (…, 81) → (…, 2) int64."""
+    cell = attention.argmax(-1)
+    return torch.stack([cell % GRID, cell // GRID], -1)
+
+
+class Located(NamedTuple):
+    """Where the agents were after each step of a rollout."""
+
+    cells: NDArray[np.int64]  # (T, N, 2) (x, y)
+    attention: Tensor  # (T, N, 81) ᾱ
+    features: RolloutPass | None  # what fitting may go on from; None: it was a rollout of several minibatches
 
 
 class Block(NamedTuple):
@@ -38,7 +74,7 @@ class Block(NamedTuple):
     final_frames: Tensor  # (k, 160, 160, 3)
 
 
-def cut(rollout: Rollout, minibatch: int) -> Iterator[Block]:
+def cut(rollout: Transitions, minibatch: int) -> Iterator[Block]:
     """Blocks of at most `minibatch` transitions, the earliest first; a rollout that is no larger is one block."""
     steps, envs = rollout.actions.shape
     width = min(envs, max(1, minibatch // min(steps, _BLOCK_STEPS)))
@@ -49,11 +85,11 @@ def cut(rollout: Rollout, minibatch: int) -> Iterator[Block]:
             t, n = rollout.final_index.unbind(1)
             inside = (top <= t) & (t < bottom) & (left <= n) & (n < right)  # (K,)
             yield Block(
-                rollout.views["adm"][top : bottom + 1, left:right],
+                rollout.views[VIEW][top : bottom + 1, left:right],
                 rollout.actions[top:bottom, left:right],
                 rollout.log_probs[top:bottom, left:right],
                 rollout.final_index[inside] - torch.tensor([top, left]),
-                rollout.final_views["adm"][inside],
+                rollout.final_views[VIEW][inside],
             )
 
 
@@ -69,36 +105,36 @@ class ADMLocator:
         self._parameters = list(model.parameters())
         self._optimizer = torch.optim.Adam(self._parameters, model.config.learning_rate, fused=True)
         self._carried: Tensor | None = None  # (N, 81) ᾱ on the frames the next rollout starts from
-        self._pass: RolloutPass | None = None
         self._skill = 1.0  # right guesses of recent steps, as a multiple of what chance would bring
         self._steps = 0
         self.has_found = model.config.found_by == 0
 
-    def locate(self, rollout: Rollout) -> NDArray[np.int64]:
-        """(T, N, 2) the cell (x, y) of the agent in the picture that each step led to."""
+    def locate(self, rollout: Transitions) -> Located:
+        """Locates the agent in the pictures that the steps of a rollout led to."""
         index = rollout.final_index.to(self._device)
         if self._carried is None:  # the very first frames: nothing to smooth with yet
-            self._carried = self._attend(rollout.views["adm"][:1])[0]
+            self._carried = self._attend(rollout.views[VIEW][:1])[0]
+        features = None
         if rollout.num_transitions <= self.model.config.minibatch:
-            self._pass = self._forward(next(cut(rollout, self.model.config.minibatch)))
-            attention, restart = self._pass.attention.detach(), self._pass.restart
+            features = self._forward(next(cut(rollout, self.model.config.minibatch)))
+            attention, restart = features.attention.detach(), features.restart
         else:
-            attention = self._attend(rollout.views["adm"])[1:]  # (T, N, 81)
+            attention = self._attend(rollout.views[VIEW])[1:]  # (T, N, 81)
             t, n = index.unbind(1)
             restart = attention[t, n]  # (K, 81)
             if len(index):
-                attention[t, n] = self._attend(rollout.final_views["adm"])
+                attention[t, n] = self._attend(rollout.final_views[VIEW])
         smoothed = smooth_attention(attention, self._carried, index, restart)
         self._carried = smoothed.carried
-        return locate(smoothed.attention).cpu().numpy()
+        return Located(locate(smoothed.attention).cpu().numpy(), smoothed.attention, features)
 
-    def fit(self, rollout: Rollout) -> dict[str, float]:
-        """Gradient steps on all transitions of the rollout that was just located."""
+    def fit(self, rollout: Transitions, features: RolloutPass | None) -> dict[str, float]:
+        """Takes gradient steps on all transitions of a rollout that was just located; returns their metrics."""
         config, steps = self.model.config, []
         for _ in range(config.epochs):
             for block in cut(rollout, config.minibatch):
-                features, self._pass = self._pass or self._forward(block), None
-                steps.append(self._step(features, block))
+                steps.append(self._step(features or self._forward(block), block))
+                features = None
         metrics = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
         self._judge(metrics["adm/accuracy"], rollout.num_transitions)
         return metrics | {"adm/skill": self._skill}

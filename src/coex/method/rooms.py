@@ -17,6 +17,7 @@ NUM_PIXELS = 84 * 84 * 3
 _MAX_WEIGHT = 3
 assert NUM_PIXELS * 255 * _MAX_WEIGHT < 2**24
 
+NEW_ROOM = -1  # of a picture that would found a cluster
 _BLOCK = 128  # embeddings whose candidate clusters are looked up together
 
 
@@ -57,10 +58,10 @@ class ObservationClusters:
         """(M, E) → (M,) the cluster that each would join now, −1 where it would found one; nothing changes."""
         embeddings = np.asarray(embeddings, np.float64)
         if not len(self):
-            return np.full(len(embeddings), -1)
+            return np.full(len(embeddings), NEW_ROOM)
         distances = np.linalg.norm(self.centres[:, None] - embeddings, axis=-1)  # (C, M)
         nearest = distances.argmin(0)
-        return np.where(distances.min(0) <= self.config.threshold, nearest, -1)
+        return np.where(distances.min(0) <= self.config.threshold, nearest, NEW_ROOM)
 
     def _assign_block(self, embeddings: NDArray[np.float64]) -> NDArray[np.int64]:
         # A cluster farther than τ from all the embeddings cannot be chosen, so it stays where it is: only the

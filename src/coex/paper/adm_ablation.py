@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from coex.analysis.localisation import VIEWS
 from coex.config.bonuses import PLAIN, ADMConfig
 from coex.config.presets import make_config
 from coex.config.run import RunConfig
@@ -80,7 +81,7 @@ def train_models(
     models = {name: _Model(trajectory, config, seed, device) for name, config in losses.items()}
     every, started, step = max(steps // MAX_POINTS, 1), time.monotonic(), 0
     curves: dict[str, list[Point]] = {name: [] for name in losses}
-    with contextlib.closing(replay(trajectory, ["adm", "ram"], _ROLLOUT_STEPS)) as rollouts:
+    with contextlib.closing(replay(trajectory, VIEWS, _ROLLOUT_STEPS)) as rollouts:
         for rollout in rollouts:
             if should_stop():
                 return {}
@@ -108,10 +109,9 @@ class _Model:
         self._accuracies: list[float] = []
 
     def learn(self, rollout: Rollout) -> None:
-        self._errors.append(
-            location_errors(self._game, self._locator.locate(rollout), rollout.next_view("ram").numpy())
-        )
-        self._accuracies.append(self._locator.fit(rollout)["adm/accuracy"])
+        located = self._locator.locate(rollout)
+        self._errors.append(location_errors(self._game, located.cells, rollout.next_view("ram").numpy()))
+        self._accuracies.append(self._locator.fit(rollout, located.features)["adm/accuracy"])
 
     def figures(self) -> Point:
         errors, accuracies = np.concatenate(self._errors), self._accuracies

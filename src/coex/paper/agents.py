@@ -7,25 +7,25 @@ import numpy as np
 
 from coex.config.run import RunConfig
 from coex.envs import VectorEnv
-from coex.training.loop import Agent, pick_device
-from coex.training.make import bonus_views
+from coex.training.agent import Agent, all_views, split_seed
+from coex.training.loop import pick_device
 
 
 def environment_seed(seed: int) -> np.random.SeedSequence:
-    """The one that a run with that seed gives its environments."""
-    return np.random.SeedSequence(seed).spawn(5)[0]
+    """Returns the seed that a run gives its environments."""
+    return split_seed(seed)[0]
 
 
 @contextlib.contextmanager
 def open_agent(config: RunConfig) -> Iterator[tuple[VectorEnv, Agent]]:
-    """The environments and the agent of a new run, before its first step; both end with the context."""
-    _, *seeds = np.random.SeedSequence(config.seed).spawn(5)
+    """Yields the environments and the agent of a new run, before its first step; both end with the context."""
+    env_seed, *seeds = split_seed(config.seed)
     with VectorEnv(
         config.game,
         config.env,
         num_envs=config.num_envs,
         num_workers=config.num_workers,
-        views=["policy", *bonus_views(config)],
-        seed=environment_seed(config.seed),
+        views=all_views(config),
+        seed=env_seed,
     ) as env:
         yield env, Agent(config, env, seeds, pick_device(config.device))

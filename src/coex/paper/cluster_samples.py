@@ -17,7 +17,6 @@ from coex.analysis.agreement import Reservoirs
 from coex.config.bonuses import CoexConfig
 from coex.envs.views import Frame
 from coex.errors import UsageError
-from coex.method.rooms import ObservationClusters
 from coex.paper.agents import open_agent
 from coex.paper.study import Request, Study, game_slug
 from coex.paper.table1 import COEX
@@ -78,15 +77,13 @@ def take_samples(run: Path, observations: int = _OBSERVATIONS) -> Samples:
     config = run_config(run)
     if saved is None or not isinstance(config.bonus, CoexConfig) or not config.bonus.needs_clusters:
         raise UsageError(f"{run} has no clusters to look at: it needs a checkpoint of a method with rooms")
-    clusters = ObservationClusters(config.bonus.clusters)  # beside the agent's own, and always equal to them
-    clusters.load_state_dict(saved.state["agent"]["bonus"]["clusters"])
     kept = Reservoirs(SAMPLES, seed=0)
     with open_agent(config) as (_, agent):
         agent.load_state_dict(saved.state["agent"])
         while kept.sizes.total() < observations:
-            rollout, _ = agent.iterate()
-            frames = rollout.next_view("context").flatten(0, 1)  # (T·N, 84, 84, 3)
-            kept.add(clusters.assign(clusters.embed(frames)), frames.numpy())
+            rollout, states = agent.watch()
+            frames = rollout.next_view("rgb84").flatten(0, 1)  # (T·N, 84, 84, 3)
+            kept.add(states["c"].ravel(), frames.numpy())
     chosen = [cluster for cluster, _ in kept.sizes.most_common(MAX_CLUSTERS)]
     black = np.zeros(frames.shape[1:], np.uint8)
     pictures = [np.stack((kept.frames[cluster] + [black] * SAMPLES)[:SAMPLES]) for cluster in chosen]

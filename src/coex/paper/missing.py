@@ -13,7 +13,6 @@ from coex.runs.progress import Progress, count
 from coex.runs.resume import FREE, is_finished, run_config
 from coex.runs.stopping import StopSignal
 from coex.training.loop import pick_device, train
-from coex.training.make import bonus_views
 
 
 def run_missing(study: Study, request: Request) -> int:
@@ -53,7 +52,7 @@ def make_run_config(row: Row, key: RunKey, request: Request) -> RunConfig:
     assignments = [f"{name}={value}" for name, value in row.settings_for(key.game).items()]
     settings = {"total_steps": key.steps, "seed": key.seed, "num_workers": request.workers, "device": request.device}
     config = make_config(key.game, row.method, parse_assignments(assignments) | settings, row.preset)
-    bonus_views(config)  # says so where a game cannot give what the method needs
+    config.views()  # says so where a game cannot give what the method needs
     return config
 
 

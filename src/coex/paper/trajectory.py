@@ -2,7 +2,7 @@
 
 import dataclasses
 import zipfile
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +13,11 @@ from torch import Tensor
 
 from coex.config.envs import GameConfig
 from coex.config.run import RunConfig
-from coex.envs import VectorEnv
+from coex.envs import POLICY_SHAPE, Shape, VectorEnv
 from coex.errors import UsageError
 from coex.paper.agents import environment_seed, open_agent
-from coex.rollouts.rollout import Collector, Rollout
+from coex.rollouts.collector import Collector
+from coex.rollouts.rollout import Rollout
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def record(config: RunConfig, should_stop: Callable[[], bool], on_step: Callable
     return Trajectory(config.game, config.seed, num_actions, np.concatenate(actions), np.concatenate(log_probs))
 
 
-def replay(trajectory: Trajectory, views: Sequence[str], rollout_steps: int) -> Generator[Rollout]:
+def replay(trajectory: Trajectory, views: Mapping[str, Shape], rollout_steps: int) -> Generator[Rollout]:
     """The same frames once more, in rollouts of (T, N); each is valid until the next."""
     steps, envs = trajectory.actions.shape
     with VectorEnv(
@@ -77,7 +78,7 @@ def replay(trajectory: Trajectory, views: Sequence[str], rollout_steps: int) -> 
         GameConfig(),
         num_envs=envs,
         num_workers=1,  # one group, so that the actions are asked for in order
-        views=["policy", *views],
+        views={"policy": POLICY_SHAPE, **views},
         seed=environment_seed(trajectory.seed),
     ) as env:
         collector = Collector(env, rollout_steps, torch.Generator(), torch.device("cpu"))

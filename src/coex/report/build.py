@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from coex import __version__
-from coex.analysis.evaluation import find_saved
+from coex.analysis.trained import find_saved
 from coex.errors import CoexError, UsageError
 from coex.report import comparison, sections
 from coex.report.film import VideoConfig, poster, record

@@ -5,12 +5,11 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from coex.envs.views import VIEW_SHAPES
 from coex.method.adm import GRID
 
 Floats = NDArray[np.float64]
 
-_SIDE = VIEW_SHAPES["adm"][0]  # 160 pixels
+_SIDE = 160  # pixels of the model's picture
 _STRIDE, _FIELD = 16, 32  # of the model's encoder: cell i sees the pixels from 16·i to 16·i + 32
 
 

@@ -9,15 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from coex.config.run import RunConfig
-from coex.envs import VIEW_SHAPES, make_game, ram
+from coex.analysis.trained import TrainedAgent
+from coex.bonuses import Inspection
+from coex.envs import POLICY_SHAPE, RAM_SHAPE, make_game, ram
 from coex.envs.game import Game
 from coex.envs.views import Frame, Views
-from coex.learners.networks import SamplingPolicy
-from coex.report.eyes import Eyes, Sight, open_eyes
 from coex.runs.checkpoints import Saved
-from coex.runs.resume import fitting, saved_config
-from coex.training.make import bonus_views, make_network
+from coex.runs.resume import saved_config
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Moment:
     score: float
     value: float
     action: str | None  # None: the episode is over
-    sight: Sight
+    sight: Inspection
     episode: int = 1
     truth: Truth | None = None
 
@@ -49,25 +47,25 @@ def play(saved: Saved, seed: int) -> Iterator[Moment]:
     # Another sequence than the training's or `coex eval`'s.
     game_seed, acting_seed = np.random.SeedSequence([seed, saved.manifest.step, 1]).spawn(2)
     generator = torch.Generator().manual_seed(int(acting_seed.generate_state(1)[0]))
+    agent = TrainedAgent(saved)
     with closing(make_game(config.game, config.env.with_whole_episodes(), game_seed)) as game:
-        policy, eyes = _load(config, saved, len(game.action_names))
-        wanted = {"policy", *bonus_views(config), *(["ram"] if config.game in ram.RAM_GAMES else [])}
-        views = {name: np.zeros(VIEW_SHAPES[name], np.uint8) for name in sorted(wanted)}
+        wanted = {"policy": POLICY_SHAPE, **config.views()}
+        if config.game in ram.RAM_GAMES:
+            wanted["ram"] = RAM_SHAPE
+        views = {name: np.zeros(shape, np.uint8) for name, shape in wanted.items()}
         for episode in itertools.count(1):
-            for moment in _play_episode(game, policy, eyes, views, generator):
+            for moment in _play_episode(game, agent, views, generator):
                 yield dataclasses.replace(moment, episode=episode, truth=_truth(config.game, views))
 
 
-def _play_episode(
-    game: Game, policy: SamplingPolicy, eyes: Eyes, views: Views, generator: torch.Generator
-) -> Iterator[Moment]:
+def _play_episode(game: Game, agent: TrainedAgent, views: Views, generator: torch.Generator) -> Iterator[Moment]:
     step, score, over = 0, 0.0, False
     game.reset()
-    eyes.begin_episode()
+    agent.begin_episode()
     while True:
         game.paint(views, fresh=step == 0)
         draw = torch.rand(1, generator=generator)
-        actions, _, values = policy.act(torch.from_numpy(views["policy"])[None], draw)
+        actions, _, values = agent.policy.act(torch.from_numpy(views["policy"])[None], draw)
         action = int(actions[0])
         yield Moment(
             picture=game.rgb().copy(),
@@ -75,20 +73,12 @@ def _play_episode(
             score=score,
             value=float(values[0]),
             action=None if over else game.action_names[action],
-            sight=eyes.look(views, score),
+            sight=agent.inspect(views, score),
         )
         if over:
             return
         reward, terminated, truncated = game.step(action)
         step, score, over = step + 1, score + reward, terminated or truncated
-
-
-def _load(config: RunConfig, saved: Saved, num_actions: int) -> tuple[SamplingPolicy, Eyes]:
-    network = make_network(config, num_actions)
-    with fitting(saved, config.game):
-        network.load_state_dict(saved.state["agent"]["learner"]["network"])
-        eyes = open_eyes(config, saved.state["agent"]["bonus"], num_actions)
-    return SamplingPolicy(network), eyes
 
 
 def _truth(game: str, views: Views) -> Truth | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coex.analysis.evaluation import find_saved
+from coex.analysis.trained import find_saved
 from coex.config.bonuses import CoexConfig
 from coex.config.presets import changed_settings
 from coex.config.run import RunConfig

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from coex.envs.views import Frame
-from coex.report.eyes import NEW_ROOM
+from coex.method.rooms import NEW_ROOM
 from coex.report.grid import cell_centres, field_size, spread
 from coex.report.play import Moment
 

@@ -90,10 +90,11 @@ def read_visits(saved: Saved) -> Visits | None:
     if not isinstance(config.bonus, CoexConfig):
         return None
     state: dict[str, Any] = saved.state["agent"]["bonus"]
-    album = state.get("album", {"rooms": np.zeros(0, np.int64), "frames": np.zeros(0)})
+    record = saved.state["agent"]["diagnostics"]
+    album = record["album"]
     met: dict[int, Counter[int]] = {}
     if config.bonus.needs_clusters and config.game in ram.ROOM_GAMES:
-        for cluster, room in state["evidence"]["recent"].tolist():
+        for cluster, room in record["evidence"]["recent"].tolist():
             met.setdefault(cluster, Counter())[room] += 1
     return Visits(
         step=saved.manifest.step,

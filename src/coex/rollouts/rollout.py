@@ -1,15 +1,12 @@
-"""Collecting what the agents see and do, T steps of N environments at a time."""
+"""What the agents saw and did: T steps of N environments."""
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from coex.envs import VIEW_SHAPES, VectorEnv
+from coex.envs.views import Views
 
 _PART_SIZE = 1_024  # transitions
 
@@ -26,31 +23,19 @@ class Episode:
 
 
 @dataclass
-class Rollout:
-    """T steps of N environments. Where a step ended an episode, the true last picture is in `final_views`.
+class Transitions:
+    """T steps of N environments, as a bonus sees them.
 
     `views[name][t]` is what the agents saw at t; row T is what they see next. Where step t ended an episode,
-    row t + 1 already shows the next one, so the transition's second picture is the final one (see `next_view`).
+    row t + 1 already shows the next one, and the true last picture is in `final_views` (see `next_view`).
     """
 
     views: dict[str, Tensor]  # (T + 1, N, …) uint8
     actions: Tensor  # (T, N) int64
     log_probs: Tensor  # (T, N) of those actions
-    values: Tensor  # (T, N) V(s_t)
-    rewards: Tensor  # (T, N) unclipped
-    terminated: Tensor  # (T, N) bool
-    truncated: Tensor  # (T, N) bool
     scores: Tensor  # (T, N) float64, unclipped score of the episode so far, this step's reward included
     final_index: Tensor  # (K, 2) (t, n) of the steps that ended an episode, in time-major order
     final_views: dict[str, Tensor]  # (K, …)
-    last_values: Tensor  # (N,) V(s_T)
-    final_values: Tensor  # (K,) V of the final pictures
-    episodes: list[Episode] = field(default_factory=list)
-
-    @property
-    def ended(self) -> Tensor:
-        """(T, N) whether the step was its episode's last."""
-        return self.terminated | self.truncated
 
     @property
     def num_transitions(self) -> int:
@@ -73,164 +58,40 @@ class Rollout:
         for first in range(0, len(self.actions), length):
             yield self.next_view(name, slice(first, first + length)).flatten(0, 1)
 
+
+def still(views: Views, score: float) -> Transitions:
+    """Returns one picture as a step that led to it from itself, for those who look at pictures one at a time."""
+    frames = {name: torch.from_numpy(view.copy())[None, None] for name, view in views.items()}  # (1, 1, …)
+    return Transitions(
+        views={name: torch.cat([frame, frame]) for name, frame in frames.items()},
+        actions=torch.zeros((1, 1), dtype=torch.int64),
+        log_probs=torch.zeros((1, 1)),
+        scores=torch.full((1, 1), score, dtype=torch.float64),
+        final_index=torch.zeros((0, 2), dtype=torch.int64),
+        final_views={name: frame[0, :0] for name, frame in frames.items()},
+    )
+
+
+@dataclass
+class Rollout(Transitions):
+    """T steps of N environments, as a learner sees them."""
+
+    values: Tensor  # (T, N) V(s_t)
+    rewards: Tensor  # (T, N) unclipped
+    terminated: Tensor  # (T, N) bool
+    truncated: Tensor  # (T, N) bool
+    last_values: Tensor  # (N,) V(s_T)
+    final_values: Tensor  # (K,) V of the final pictures
+    episodes: list[Episode] = field(default_factory=list)
+
+    @property
+    def ended(self) -> Tensor:
+        """(T, N) whether the step was its episode's last."""
+        return self.terminated | self.truncated
+
     def next_values_at_end(self) -> Tensor:
         """(T, N) V of the final picture where a step ended an episode, 0 elsewhere."""
         values = torch.zeros_like(self.values)
         if len(self.final_index):
             values[self.final_index[:, 0], self.final_index[:, 1]] = self.final_values
         return values
-
-
-class Policy(Protocol):
-    """What acting needs: observations are the (N, 84, 84, 4) uint8 policy view, draws (N,) uniform on [0, 1)."""
-
-    def act(self, observations: Tensor, draws: Tensor) -> tuple[Tensor, Tensor, Tensor]: ...  # actions, log π, values
-    def value(self, observations: Tensor) -> Tensor: ...
-
-
-class Collector:
-    """Steps the environments with a policy. The rollout's view buffers are reused by the next `collect`.
-
-    Each group of environments has a thread that chooses its actions and waits for its emulators; groups do not wait
-    for each other before the rollout's end. What is recorded does not depend on which of them is faster.
-    """
-
-    def __init__(self, env: VectorEnv, num_steps: int, generator: torch.Generator, device: torch.device) -> None:
-        self._env = env
-        self._num_steps = num_steps
-        self._generator = generator
-        self._device = device
-        self._views = {
-            name: torch.zeros((num_steps + 1, env.num_envs, *VIEW_SHAPES[name]), dtype=torch.uint8)
-            for name in env.views
-        }
-        self.steps_done = 0
-        self._scores = np.zeros(env.num_envs)
-        self._lengths = np.zeros(env.num_envs, np.int64)
-        self._abandoned = False
-        # The groups share the cores: within one of them, torch works on as many as are left.
-        threads = max(1, torch.get_num_threads() // len(env.groups))
-        self._pool = ThreadPoolExecutor(len(env.groups), initializer=torch.set_num_threads, initargs=(threads,))
-
-    def reset(self) -> None:
-        self._env.reset()
-
-    def collect(self, policy: Policy) -> Rollout:
-        """T steps of every environment."""
-        record = _Record(self._num_steps, self._env.num_envs, self._generator)
-        try:
-            parts = [
-                self._pool.submit(self._collect_group, policy, record, group) for group in range(len(self._env.groups))
-            ]
-            ends = sorted(end for part in parts for end in part.result())  # time-major
-        except BaseException:
-            self._abandoned = True  # no group goes on alone for the rest of a long rollout
-            self._pool.shutdown()
-            raise
-        self.steps_done += record.actions.numel()
-        final_index, final_views = _stack_finals(ends, self._views)
-        return Rollout(
-            views=self._views,
-            actions=record.actions,
-            log_probs=record.log_probs,
-            values=record.values,
-            rewards=record.rewards.float(),
-            terminated=record.terminated,
-            truncated=record.truncated,
-            scores=record.scores,
-            final_index=final_index,
-            final_views=final_views,
-            last_values=record.last_values,
-            final_values=policy.value(final_views["policy"].to(self._device)).cpu(),
-            episodes=[end.episode for end in ends],
-        )
-
-    def _collect_group(self, policy: Policy, record: "_Record", group: int) -> list["_End"]:
-        """T steps of one group's environments; returns the episodes that ended."""
-        members = self._env.groups[group]
-        ends: list[_End] = []
-        for t in range(self._num_steps):
-            if self._abandoned:
-                return ends
-            self._see(t, members)
-            observations = self._views["policy"][t, members].to(self._device)
-            actions, log_probs, values = policy.act(observations, record.draws[t, members])
-            self._env.send(group, actions.numpy())
-            record.actions[t, members], record.log_probs[t, members], record.values[t, members] = (
-                actions,
-                log_probs,
-                values,
-            )
-            reward, terminated, truncated = self._env.receive(group)
-            self._scores[members] += reward
-            self._lengths[members] += 1
-            record.rewards[t, members] = torch.from_numpy(reward)
-            record.scores[t, members] = torch.from_numpy(self._scores[members])
-            record.terminated[t, members] = torch.from_numpy(terminated)
-            record.truncated[t, members] = torch.from_numpy(truncated)
-            for n in np.flatnonzero(terminated | truncated).tolist():
-                ends.append(self._finish_episode(t, members.start + n, bool(truncated[n])))
-        self._see(self._num_steps, members)
-        record.last_values[members] = policy.value(self._views["policy"][self._num_steps, members].to(self._device))
-        return ends
-
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "steps_done": self.steps_done,
-            "scores": self._scores.copy(),
-            "lengths": self._lengths.copy(),
-            "generator": self._generator.get_state(),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.steps_done = state["steps_done"]
-        self._scores[...] = state["scores"]
-        self._lengths[...] = state["lengths"]
-        self._generator.set_state(state["generator"])
-
-    def restart_episodes(self, envs: Sequence[int]) -> None:
-        """These environments have begun new episodes since the state was saved."""
-        self._scores[envs] = 0.0
-        self._lengths[envs] = 0
-
-    def _see(self, t: int, members: slice) -> None:
-        for name, view in self._env.views.items():
-            self._views[name][t, members] = torch.from_numpy(view[members])
-
-    def _finish_episode(self, t: int, n: int, truncated: bool) -> "_End":
-        steps_done = self.steps_done + (t + 1) * self._env.num_envs
-        episode = Episode(n, steps_done, float(self._scores[n]), int(self._lengths[n]), truncated)
-        self._scores[n] = 0.0
-        self._lengths[n] = 0
-        pictures = {name: torch.from_numpy(view[n].copy()) for name, view in self._env.final_views.items()}
-        return _End(t, n, episode, pictures)
-
-
-class _Record:
-    """What a rollout writes down while it is collected; every group writes its own environments' columns."""
-
-    def __init__(self, steps: int, envs: int, generator: torch.Generator) -> None:
-        # Drawn here for all, so that actions do not depend on which group is faster, or on their number.
-        self.draws = torch.rand((steps, envs), generator=generator)
-        self.actions = torch.zeros((steps, envs), dtype=torch.int64)
-        self.log_probs, self.values = torch.zeros((2, steps, envs))
-        self.last_values = torch.zeros(envs)
-        self.rewards, self.scores = torch.zeros((2, steps, envs), dtype=torch.float64)
-        self.terminated, self.truncated = torch.zeros((2, steps, envs), dtype=torch.bool)
-
-
-@dataclass(frozen=True, order=True)
-class _End:
-    """An episode's end at step t in environment n, with its true last pictures."""
-
-    t: int
-    n: int
-    episode: Episode = field(compare=False)
-    pictures: dict[str, Tensor] = field(compare=False)
-
-
-def _stack_finals(ends: Sequence[_End], like: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-    index = torch.tensor([(end.t, end.n) for end in ends], dtype=torch.int64).reshape(-1, 2)  # (K, 2)
-    if not ends:
-        return index, {name: view.new_zeros((0, *view.shape[2:])) for name, view in like.items()}
-    return index, {name: torch.stack([end.pictures[name] for end in ends]) for name in like}

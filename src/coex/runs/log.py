@@ -1,9 +1,9 @@
 """What is told of a run as it goes on."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
-from coex.bonuses import Bonus
 from coex.config.run import RunConfig
 from coex.rollouts.rollout import Rollout
 from coex.runs.directory import RunDirectory
@@ -18,10 +18,12 @@ _BLIND_SPREAD = 0.05  # agents that learn have more from their first thousands o
 class RunLog:
     """Averages metrics between log points and hands them to the run directory and the progress line."""
 
-    def __init__(self, config: RunConfig, run: RunDirectory, bonus: Bonus | None, progress: Progress) -> None:
+    def __init__(
+        self, config: RunConfig, run: RunDirectory, snapshot: Callable[[], dict[str, Any]], progress: Progress
+    ) -> None:
         self._config = config
         self._run = run
-        self._bonus = bonus
+        self._snapshot = snapshot
         self._progress = progress
         self._started = self._point_at = time.monotonic()
         self._point_step = 0
@@ -90,7 +92,7 @@ class RunLog:
             "max_return_mean40": scores.record,
         }
         point |= {name: sum(values) / len(values) for name, values in self._values.items()}
-        point |= self._bonus.snapshot() if self._bonus else {}
+        point |= self._snapshot()
         self._run.log(point)
         self._progress.show(point, last=last or step >= self._config.total_steps)
         if not self._has_warned and is_blind(point):

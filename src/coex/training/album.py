@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coex.envs import VIEW_SHAPES
+from coex.envs import POLICY_SHAPE
 from coex.rollouts.rollout import Rollout
 
 MOST_ROOMS = 200  # 7 kB each; the oldest are kept
 
-_SHAPE = VIEW_SHAPES["policy"][:2]
+_SHAPE = POLICY_SHAPE[:2]
 
 
 class RoomAlbum:

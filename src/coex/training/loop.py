@@ -3,31 +3,25 @@
 import contextlib
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from coex.config.run import RunConfig
 from coex.envs import VectorEnv
 from coex.errors import CoexError, UsageError
-from coex.learners.batch import make_rewards
-from coex.learners.networks import SamplingPolicy
-from coex.rollouts.rollout import Collector, Rollout
 from coex.runs.checkpoints import CheckpointStore
 from coex.runs.directory import RunDirectory, check_unused
 from coex.runs.lock import RunLock
 from coex.runs.log import RunLog
 from coex.runs.progress import Progress
 from coex.runs.resume import find_checkpoint
-from coex.runs.saver import GlobalGenerators, Saver, Stateful, restore
+from coex.runs.saver import Saver, Stateful, restore
 from coex.runs.stopping import Interrupted
-from coex.training.make import bonus_views, make_bonus, make_learner
-
-Metrics = dict[str, float]
+from coex.training.agent import Agent, all_views, split_seed
 
 
 def train(
@@ -49,7 +43,7 @@ def train(
     if not resume:
         check_unused(out)
     _keep_freed_memory()
-    env_seed, *seeds = np.random.SeedSequence(config.seed).spawn(5)
+    env_seed, *seeds = split_seed(config.seed)
     with contextlib.ExitStack() as stack:
         stack.enter_context(RunLock(out))
         saved = find_checkpoint(config, out, progress) if resume else None
@@ -58,7 +52,7 @@ def train(
             config.env,
             num_envs=config.num_envs,
             num_workers=config.num_workers,
-            views=["policy", *bonus_views(config)],
+            views=all_views(config),
             seed=env_seed,
         )
         agent = Agent(config, stack.enter_context(env), seeds, device)
@@ -66,7 +60,7 @@ def train(
         restarted: list[int] = restore(saved, "agent", agent) if saved else []
         logs = saved.manifest.logs if saved else {} if resume else None
         run = stack.enter_context(RunDirectory(out, config, wandb_project, logs))
-        log = RunLog(config, run, agent.bonus, progress)
+        log = RunLog(config, run, agent.snapshot, progress)
         parts: dict[str, Stateful] = {"agent": agent, "scores": run.scores, "log": log}
         saved_step = saved.manifest.step if saved else None
         saver = Saver(CheckpointStore(out), config, parts, run.logs, progress, saved_step)
@@ -89,7 +83,7 @@ def train(
 
 def _loop(
     config: RunConfig,
-    agent: "Agent",
+    agent: Agent,
     log: RunLog,
     saver: Saver,
     should_stop: Callable[[], bool],
@@ -118,62 +112,6 @@ def _loop(
     return summary
 
 
-class Agent:
-    """What learns: one iteration collects, rewards and updates."""
-
-    def __init__(
-        self, config: RunConfig, env: VectorEnv, seeds: Sequence[np.random.SeedSequence], device: torch.device
-    ) -> None:
-        network_seed, acting_seed, bonus_seed, learner_seed = seeds
-        self._generators = GlobalGenerators(_as_int(network_seed), device)
-        self._learner = make_learner(config, env.num_actions, learner_seed, device)
-        self.bonus = make_bonus(config, env.num_actions, bonus_seed, device)
-        self._policy = SamplingPolicy(self._learner.network)
-        generator = torch.Generator().manual_seed(_as_int(acting_seed))
-        self.collector = Collector(env, config.learner.num_steps, generator, device)
-        self._reward = config.reward
-        self._env = env
-        self._held_steps = 0  # while the policy waited for the bonus to be ready
-
-    def iterate(self) -> tuple[Rollout, Metrics]:
-        steps_before = self.collector.steps_done
-        rollout = self.collector.collect(self._policy)
-        novelty = self.bonus.reward(rollout) if self.bonus else None  # (T, N)
-        rewards = make_rewards(rollout.rewards, novelty, self._reward)
-        held = self.bonus is not None and not self.bonus.ready
-        self._held_steps += held * rollout.num_transitions
-        metrics = self._learner.update(rollout, rewards, steps_before, hold_policy=held)
-        metrics |= {"held_steps": float(self._held_steps), "reward/mean": rollout.rewards.mean().item()}
-        self._learner.network.take_in(rollout.views["policy"][:-1])
-        return rollout, metrics | (self.bonus.update(rollout) if self.bonus else {})
-
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "env": self._env.state_dict(),
-            "collector": self.collector.state_dict(),
-            "learner": self._learner.state_dict(),
-            "bonus": self.bonus.state_dict() if self.bonus else None,
-            "generators": self._generators.state_dict(),
-            "held_steps": self._held_steps,
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> list[int]:
-        """Returns the environments that had to begin a new episode."""
-        exact = self._env.load_state_dict(state["env"])
-        self.collector.load_state_dict(state["collector"])
-        self._learner.load_state_dict(state["learner"])
-        if self.bonus:
-            self.bonus.load_state_dict(state["bonus"])
-        self._generators.load_state_dict(state["generators"])
-        self._held_steps = state["held_steps"]
-        restarted = [index for index, is_exact in enumerate(exact) if not is_exact]
-        if restarted:
-            self.collector.restart_episodes(restarted)
-            if self.bonus:
-                self.bonus.forget_episodes()
-        return restarted
-
-
 def pick_device(name: str) -> torch.device:
     """The torch device called `name`; one that is not there is said, with what is."""
     try:
@@ -199,7 +137,3 @@ def _keep_freed_memory() -> None:
         m_trim_threshold, m_mmap_threshold = -1, -3
         mallopt(m_mmap_threshold, 1 << 30)
         mallopt(m_trim_threshold, 1 << 30)
-
-
-def _as_int(seed: np.random.SeedSequence) -> int:
-    return int(seed.generate_state(1)[0])

@@ -3,16 +3,14 @@
 import numpy as np
 import torch
 
-from coex.bonuses import Bonus
-from coex.bonuses.simhash import SimHashBonus
-from coex.config.bonuses import CoexConfig, SimHashConfig
+from coex.bonuses import Bonus, BonusContext
 from coex.config.learners import A2CConfig, PPOConfig
+from coex.config.presets import load_bonus_class, split_method
 from coex.config.run import RunConfig
 from coex.learners import Learner
 from coex.learners.a2c import A2C
 from coex.learners.networks import ActorCritic
 from coex.learners.ppo import PPO
-from coex.method.bonus import CoexBonus, coex_views
 
 
 def make_network(config: RunConfig, num_actions: int) -> ActorCritic:
@@ -34,22 +32,9 @@ def make_learner(config: RunConfig, num_actions: int, seed: np.random.SeedSequen
 
 
 def make_bonus(config: RunConfig, num_actions: int, seed: np.random.SeedSequence, device: torch.device) -> Bonus | None:
-    """The bonus that a run's configuration describes, if it has one."""
-    match config.bonus:
-        case CoexConfig():
-            return CoexBonus(config.bonus, config.game, num_actions, seed, device)
-        case SimHashConfig():
-            return SimHashBonus(config.bonus, seed)
-        case None:
-            return None
-
-
-def bonus_views(config: RunConfig) -> list[str]:
-    """The views that a run's bonus wants besides the policy's."""
-    match config.bonus:
-        case CoexConfig():
-            return coex_views(config.bonus, config.game)
-        case SimHashConfig():
-            return ["small"]
-        case None:
-            return []
+    """Returns the bonus that a run's configuration describes, if it has one."""
+    if config.bonus is None:
+        return None
+    bonus_class = load_bonus_class(split_method(config.method)[1])
+    bonus: Bonus = bonus_class(config.bonus, BonusContext(config.game, num_actions, seed, device))
+    return bonus

@@ -1,0 +1,110 @@
+"""What learns: a policy, a bonus, and the environments they are tried in."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from coex.config.run import RunConfig
+from coex.envs import POLICY_SHAPE, Shape, VectorEnv
+from coex.learners.batch import make_rewards
+from coex.learners.networks import SamplingPolicy
+from coex.rollouts.collector import Collector
+from coex.rollouts.rollout import Rollout
+from coex.runs.saver import GlobalGenerators
+from coex.training.diagnostics import Diagnostics, States, diagnostic_views
+from coex.training.make import make_bonus, make_learner
+
+Metrics = dict[str, float]
+
+
+def split_seed(seed: int) -> list[np.random.SeedSequence]:
+    """Returns a run's seeds: of its environments, and the four that `Agent` takes."""
+    return np.random.SeedSequence(seed).spawn(5)
+
+
+def all_views(config: RunConfig) -> dict[str, Shape]:
+    """Returns the pictures that a run's environments must paint: for its policy, its bonus and the record."""
+    return {"policy": POLICY_SHAPE, **config.views(), **diagnostic_views(config)}
+
+
+class Agent:
+    """What learns: one iteration collects, rewards and updates."""
+
+    def __init__(
+        self, config: RunConfig, env: VectorEnv, seeds: Sequence[np.random.SeedSequence], device: torch.device
+    ) -> None:
+        network_seed, acting_seed, bonus_seed, learner_seed = seeds
+        self._generators = GlobalGenerators(_as_int(network_seed), device)
+        self._learner = make_learner(config, env.num_actions, learner_seed, device)
+        self.bonus = make_bonus(config, env.num_actions, bonus_seed, device)
+        self._policy = SamplingPolicy(self._learner.network)
+        generator = torch.Generator().manual_seed(_as_int(acting_seed))
+        self.collector = Collector(env, config.learner.num_steps, generator, device)
+        self._diagnostics = Diagnostics(config.game)
+        self._reward = config.reward
+        self._env = env
+        self._held_steps = 0  # while the policy waited for the bonus to be ready
+
+    def iterate(self) -> tuple[Rollout, Metrics]:
+        """Collects a rollout, rewards it and learns from it; returns it with what it brought."""
+        rollout, metrics, _ = self._iterate()
+        return rollout, metrics
+
+    def watch(self) -> tuple[Rollout, States]:
+        """Does as `iterate`, and returns the rollout with the states that the bonus counted."""
+        rollout, _, states = self._iterate()
+        return rollout, states
+
+    def _iterate(self) -> tuple[Rollout, Metrics, States]:
+        steps_before = self.collector.steps_done
+        rollout = self.collector.collect(self._policy)
+        rewarded = self.bonus.reward(rollout) if self.bonus else None
+        rewards = make_rewards(rollout.rewards, rewarded.bonus if rewarded else None, self._reward)
+        held = self.bonus is not None and not self.bonus.ready
+        self._held_steps += held * rollout.num_transitions
+        metrics = self._learner.update(rollout, rewards, steps_before, hold_policy=held)
+        metrics |= {"held_steps": float(self._held_steps), "reward/mean": rollout.rewards.mean().item()}
+        self._learner.network.take_in(rollout.views["policy"][:-1])
+        if self.bonus and rewarded:
+            metrics["bonus/mean"] = rewarded.bonus.mean().item()
+            metrics |= self.bonus.update(rollout, rewarded) | self._diagnostics.observe(rollout, rewarded.states)
+        return rollout, metrics, rewarded.states if rewarded else {}
+
+    def snapshot(self) -> dict[str, Any]:
+        """Returns what only a log point needs."""
+        figures = self.bonus.snapshot() if self.bonus else {}
+        return figures | self._diagnostics.snapshot(has_clusters="rooms/clusters" in figures)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "env": self._env.state_dict(),
+            "collector": self.collector.state_dict(),
+            "learner": self._learner.state_dict(),
+            "bonus": self.bonus.state_dict() if self.bonus else None,
+            "diagnostics": self._diagnostics.state_dict(),
+            "generators": self._generators.state_dict(),
+            "held_steps": self._held_steps,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> list[int]:
+        """Returns the environments that had to begin a new episode."""
+        exact = self._env.load_state_dict(state["env"])
+        self.collector.load_state_dict(state["collector"])
+        self._learner.load_state_dict(state["learner"])
+        if self.bonus:
+            self.bonus.load_state_dict(state["bonus"])
+        self._diagnostics.load_state_dict(state["diagnostics"])
+        self._generators.load_state_dict(state["generators"])
+        self._held_steps = state["held_steps"]
+        restarted = [index for index, is_exact in enumerate(exact) if not is_exact]
+        if restarted:
+            self.collector.restart_episodes(restarted)
+            if self.bonus:
+                self.bonus.forget_episodes()
+        return restarted
+
+
+def _as_int(seed: np.random.SeedSequence) -> int:
+    return int(seed.generate_state(1)[0])

@@ -1,0 +1,59 @@
+"""Measures a run by what the agent never sees: the game's RAM; and keeps a picture of every room for reports."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coex.config.run import RunConfig
+from coex.envs import RAM_SHAPE, Shape, ram
+from coex.rollouts.rollout import Rollout
+from coex.training.album import RoomAlbum
+from coex.training.evidence import RoomEvidence, location_errors
+
+States = Mapping[str, NDArray[np.int64]]
+
+
+def diagnostic_views(config: RunConfig) -> dict[str, Shape]:
+    """Returns what is looked at for the record: RAM, where it tells and a bonus has something to compare with it."""
+    return {"ram": RAM_SHAPE} if config.bonus is not None and config.game in ram.RAM_GAMES else {}
+
+
+class Diagnostics:
+    """Compares the states that a bonus counted with the truth, rollout after rollout."""
+
+    def __init__(self, game: str) -> None:
+        self._game = game
+        self._evidence = RoomEvidence(game) if game in ram.RAM_GAMES else None
+        self._album = RoomAlbum()
+
+    def observe(self, rollout: Rollout, states: States) -> dict[str, float]:
+        """Takes in a rollout and the (T, N) parts of its states; returns the metrics of this rollout."""
+        if not states:
+            return {}
+        rooms = states.get("c", np.zeros(tuple(rollout.actions.shape), np.int64))  # (T, N)
+        self._album.add(rooms, rollout)
+        if self._evidence is None:
+            return {}
+        memory = rollout.next_view("ram").numpy()  # (T, N, 128)
+        self._evidence.add(rooms.ravel(), memory.reshape(-1, memory.shape[-1]))
+        if "x" not in states or "y" not in states:
+            return {}
+        errors = location_errors(self._game, np.stack([states["x"], states["y"]], axis=-1), memory)
+        return {"adm/distance": float(errors.mean())} if len(errors) else {}
+
+    def snapshot(self, *, has_clusters: bool) -> dict[str, Any]:
+        """Returns what only a log point needs: the rooms reached, and how well clusters name them."""
+        if self._evidence is None:
+            return {}
+        return self._evidence.rooms() | (self._evidence.agreement() if has_clusters else {})
+
+    def state_dict(self) -> dict[str, Any]:
+        state = {"album": self._album.state_dict()}
+        return state if self._evidence is None else state | {"evidence": self._evidence.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._album.load_state_dict(state["album"])
+        if self._evidence is not None:
+            self._evidence.load_state_dict(state["evidence"])

@@ -10,7 +10,7 @@ from benchmarks import footprint, machine, speed
 from benchmarks.measure import BenchmarkError, read_points, run, steady_rate
 from benchmarks.network import flops_per_sample, policy_network
 from benchmarks.rows import GAME, ROWS, Row
-from coex.cli import _parser, _run_config
+from coex.commands.train import _parser, _run_config
 
 METRICS = """\
 {"step": 80, "seconds": 9.0, "entropy": 2.89}

@@ -17,7 +17,7 @@ from coex.config.bonuses import ClusterConfig
 from coex.config.envs import GameConfig
 from coex.envs import ram
 from coex.envs.atari import AtariGame
-from coex.method.rooms import ObservationClusters
+from coex.method.rooms import RoomClusters
 
 RNG = np.random.default_rng
 
@@ -157,7 +157,7 @@ def test_the_calibration_is_what_clusters_of_that_scale_give() -> None:
 
 def test_calibration_of_two_points() -> None:
     embeddings = np.eye(64)[[0, 0, 1]]
-    trajectory = Trajectory(embeddings, ObservationClusters().assign(embeddings), np.array([3, 3, 4]), {})
+    trajectory = Trajectory(embeddings, RoomClusters().assign(embeddings), np.array([3, 3, 4]), {})
     rows = calibrate(trajectory, ClusterConfig(threshold=1.0, projection_scale=1.0), scales=[0.5, 1.0])
     assert [(row["clusters"], row["ari"]) for row in rows] == [(1, 0.0), (2, 1.0)]  # √2 apart, or half of it
 

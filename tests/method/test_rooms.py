@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_blobs
 
 from coex.config.bonuses import ClusterConfig
-from coex.method.rooms import ObservationClusters
+from coex.method.rooms import RoomClusters
 
 
 class Literal:
@@ -42,7 +42,7 @@ def line(*xs: float) -> NDArray[np.float64]:
 
 class TestAssign:
     def test_known_answers(self) -> None:
-        clusters = ObservationClusters(ClusterConfig(threshold=1.0))
+        clusters = RoomClusters(ClusterConfig(threshold=1.0))
         assert clusters.assign(line(0, 3, 1, 4.5)).tolist() == [0, 1, 0, 2]
         assert clusters.centres[:, 0].tolist() == [0.5, 3.0, 4.5]
         # 1.5 is within 1 of the first centre only because that moved from 0 to 0.5; it moves on to 5/6.
@@ -52,15 +52,15 @@ class TestAssign:
     def test_the_threshold_itself_is_within(self) -> None:
         point = 3 * np.eye(64)[[0]] + 4 * np.eye(64)[[1]]  # at distance 5 from the origin
         for threshold, expected in [(5.0, [0, 0]), (np.nextafter(5.0, 0), [0, 1])]:
-            clusters = ObservationClusters(ClusterConfig(threshold=float(threshold)))
+            clusters = RoomClusters(ClusterConfig(threshold=float(threshold)))
             assert clusters.assign(np.concatenate([np.zeros((1, 64)), point])).tolist() == expected
 
     def test_ties_go_to_the_oldest(self) -> None:
-        clusters = ObservationClusters(ClusterConfig(threshold=1.0))
+        clusters = RoomClusters(ClusterConfig(threshold=1.0))
         assert clusters.assign(line(2, 0, 1)).tolist() == [0, 1, 0]
 
     def test_a_centre_can_leave_the_reach_of_an_embedding_within_one_call(self) -> None:
-        clusters = ObservationClusters(ClusterConfig(threshold=1.0))
+        clusters = RoomClusters(ClusterConfig(threshold=1.0))
         assert clusters.assign(line(0, 0.9, 1.4, 1.7, -0.3)).tolist() == Literal(1.0).assign(
             line(0, 0.9, 1.4, 1.7, -0.3)
         )
@@ -93,7 +93,7 @@ class TestAssign:
         self.check(offset + rng.normal(size=(200, 64)) * 0.1, 1.0, 50)
 
     def check(self, data: NDArray[np.float64], threshold: float, call_size: int) -> None:
-        clusters = ObservationClusters(ClusterConfig(threshold=threshold))
+        clusters = RoomClusters(ClusterConfig(threshold=threshold))
         calls = [clusters.assign(data[i : i + call_size]) for i in range(0, len(data), call_size)]
         literal = Literal(threshold)
         assert np.concatenate(calls).tolist() == literal.assign(data)
@@ -102,21 +102,21 @@ class TestAssign:
         np.testing.assert_array_equal(clusters.centres, means)
 
     def test_nothing_to_assign(self) -> None:
-        clusters = ObservationClusters()
+        clusters = RoomClusters()
         assert clusters.assign(np.zeros((0, 64))).tolist() == []
         assert len(clusters) == 0
 
 
 class TestEmbed:
     def test_does_not_depend_on_the_batch(self) -> None:
-        clusters, batch = ObservationClusters(), frames(80)
+        clusters, batch = RoomClusters(), frames(80)
         together = clusters.embed(batch)
         alone = np.concatenate([clusters.embed(frame[None]) for frame in batch])
         np.testing.assert_array_equal(together, alone)
 
     def test_is_a_linear_layer_with_glorot_scale(self) -> None:
         batch = frames(200)
-        embeddings = ObservationClusters(ClusterConfig(projection_scale=1.0)).embed(batch)
+        embeddings = RoomClusters(ClusterConfig(projection_scale=1.0)).embed(batch)
         assert embeddings.shape == (200, 64)
         pixels = batch.flatten(1).double().numpy() / 255
         actual = np.linalg.norm(embeddings[1:] - embeddings[0], axis=1)
@@ -127,21 +127,21 @@ class TestEmbed:
 
     def test_the_seed_and_the_scale_are_all_that_matters(self) -> None:
         batch = frames(2)
-        reference = ObservationClusters(ClusterConfig(projection_scale=0.5)).embed(batch)
-        again = ObservationClusters(ClusterConfig(projection_scale=0.5, threshold=3.0)).embed(batch)
-        doubled = ObservationClusters(ClusterConfig(projection_scale=1.0)).embed(batch)
-        other = ObservationClusters(ClusterConfig(projection_scale=0.5, seed=1)).embed(batch)
+        reference = RoomClusters(ClusterConfig(projection_scale=0.5)).embed(batch)
+        again = RoomClusters(ClusterConfig(projection_scale=0.5, threshold=3.0)).embed(batch)
+        doubled = RoomClusters(ClusterConfig(projection_scale=1.0)).embed(batch)
+        other = RoomClusters(ClusterConfig(projection_scale=0.5, seed=1)).embed(batch)
         np.testing.assert_array_equal(again, reference)
         np.testing.assert_allclose(doubled, 2 * reference)
         assert not np.allclose(other, reference)
 
 
 def test_state_round_trip_continues_identically() -> None:
-    clusters = ObservationClusters(ClusterConfig(threshold=1.0, seed=3))
+    clusters = RoomClusters(ClusterConfig(threshold=1.0, seed=3))
     data = np.random.default_rng(0).normal(size=(200, 64)) * 0.09
     clusters.assign(data[:100])
     state = clusters.state_dict()
-    resumed = ObservationClusters(ClusterConfig(threshold=1.0, seed=4))
+    resumed = RoomClusters(ClusterConfig(threshold=1.0, seed=4))
     resumed.load_state_dict(state)
     np.testing.assert_array_equal(resumed.assign(data[100:]), clusters.assign(data[100:]))
     np.testing.assert_array_equal(resumed.centres, clusters.centres)
@@ -152,7 +152,7 @@ def test_state_round_trip_continues_identically() -> None:
 
 def test_a_state_of_another_size_is_refused() -> None:
     with pytest.raises(ValueError, match="embedding size is 32, not 64"):
-        ObservationClusters().load_state_dict(ObservationClusters(ClusterConfig(embedding_size=32)).state_dict())
+        RoomClusters().load_state_dict(RoomClusters(ClusterConfig(embedding_size=32)).state_dict())
 
 
 @pytest.mark.parametrize("name", ["threshold", "embedding_size", "projection_scale"])
@@ -162,7 +162,7 @@ def test_bad_settings_are_refused(name: str) -> None:
 
 
 def test_find_names_the_cluster_that_assign_would_and_changes_nothing() -> None:
-    clusters = ObservationClusters(ClusterConfig(threshold=1.0, embedding_size=2))
+    clusters = RoomClusters(ClusterConfig(threshold=1.0, embedding_size=2))
     assert clusters.find(np.zeros((2, 2))).tolist() == [-1, -1]
     clusters.assign([[0.0, 0.0], [5.0, 0.0]])
     before = clusters.state_dict()

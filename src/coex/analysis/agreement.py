@@ -16,7 +16,7 @@ from coex.config.bonuses import ClusterConfig
 from coex.envs import RAM_SHAPE, ram
 from coex.envs.views import Frame
 from coex.errors import UsageError
-from coex.method.rooms import ObservationClusters
+from coex.method.rooms import RoomClusters
 from coex.training.evidence import ARI_WINDOW, LONG_ARI_WINDOW
 
 BATCH = 500  # observations embedded together
@@ -64,7 +64,7 @@ def gather(
 ) -> Trajectory:
     """Explores for so many steps, and clusters what it sees; `on_batch` hears of the steps and rooms so far."""
     require_rooms(game)
-    observed, samples = ObservationClusters(config), Reservoirs(SAMPLES, seed)
+    observed, samples = RoomClusters(config), Reservoirs(SAMPLES, seed)
     embeddings: list[NDArray[np.float64]] = []
     clusters: list[Ints] = []
     rooms: list[Ints] = []
@@ -129,7 +129,7 @@ def calibrate(trajectory: Trajectory, config: ClusterConfig, scales: Sequence[fl
     """The agreement for each scale of the projection; embeddings are linear in it."""
     rows = []
     for scale in scales:
-        observed = ObservationClusters(dataclasses.replace(config, projection_scale=scale))
+        observed = RoomClusters(dataclasses.replace(config, projection_scale=scale))
         clusters = observed.assign(trajectory.embeddings * (scale / config.projection_scale))
         rows.append({"projection_scale": scale} | agreement(clusters, trajectory.rooms))
     return rows

@@ -1,4 +1,4 @@
-"""What `coex` can do besides training, on the command line; `coex eval` is here."""
+"""`coex eval`."""
 
 import argparse
 import dataclasses
@@ -6,13 +6,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from coex.commands import truth as truth_commands
 from coex.errors import UsageError
 
 
 def add_commands(commands: Any) -> None:
+    """Adds it to the command line."""
     _add_eval(commands)
-    truth_commands.add_commands(commands)
 
 
 def _add_eval(commands: Any) -> None:

@@ -21,7 +21,7 @@ NEW_ROOM = -1  # of a picture that would found a cluster
 _BLOCK = 128  # embeddings whose candidate clusters are looked up together
 
 
-class ObservationClusters:
+class RoomClusters:
     """Names observations by the nearest cluster within τ; one that has none founds its own."""
 
     def __init__(self, config: ClusterConfig = ClusterConfig()) -> None:

@@ -11,7 +11,7 @@ from coex.config.bonuses import CoexConfig
 from coex.envs import ram
 from coex.method.adm import GRID, AttentiveDynamicsModel, RolloutPass
 from coex.method.locator import ADMLocator
-from coex.method.rooms import ObservationClusters
+from coex.method.rooms import RoomClusters
 from coex.rollouts.rollout import Transitions
 
 _ROOMS_VIEW = "rgb84"
@@ -37,7 +37,7 @@ class StateEncoder:
         self.config = config
         self._game = context.game
         self._generator = np.random.default_rng(context.seed)
-        self.rooms = ObservationClusters(config.clusters) if config.needs_clusters else None
+        self.rooms = RoomClusters(config.clusters) if config.needs_clusters else None
         self.locator: ADMLocator | None = None
         if config.needs_adm:
             self.locator = ADMLocator(AttentiveDynamicsModel(context.num_actions, config.adm), context.device)

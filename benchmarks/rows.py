@@ -34,7 +34,7 @@ class Row:
 
 # OpenAI baselines' A2C settings, in the form that RL Baselines3 Zoo gives them for Atari.
 SB3_A2C = Peer("A2C", environments=16, arguments={"n_steps": 5, "ent_coef": 0.01, "vf_coef": 0.25})
-# RL Baselines3 Zoo's PPO settings for Atari, with 4 epochs of 4 minibatches; ours are `--preset laptop`.
+# RL Baselines3 Zoo's PPO settings for Atari, with 4 epochs of 4 minibatches, as ours by default.
 SB3_PPO = Peer(
     "PPO",
     environments=8,
@@ -49,7 +49,7 @@ SB3_PPO = Peer(
     },
 )
 # The peer's environment has no-ops, and no sticky actions.
-PPO_OPTIONS = ("--preset", "laptop", "--envs", "8", "--sticky", "0", "--set", "env.max_noops=30")
+PPO_OPTIONS = ("--envs", "8", "--sticky", "0", "--set", "env.max_noops=30")
 
 ROWS = (
     Row(name="a2c", method="a2c", peer=SB3_A2C, options=("--envs", "16")),

@@ -64,9 +64,12 @@ def test_lean_loop_plays_the_game_that_we_play(simulator: str, max_noops: int) -
             assert np.abs(difference).max() <= 1, f"step {step}"
 
 
-def test_lean_loop_begins_with_as_many_no_ops() -> None:
+def test_ale_begins_with_up_to_30_no_ops() -> None:
     environments = make_environments("ale")
     waited = np.concatenate([environments.reset()[1]["episode_frame_number"] for _ in range(20)])
     assert len(set(waited.tolist())) > 15
     assert 25 < waited.max() <= 30
+
+
+def test_envpool_begins_with_up_to_30_no_ops() -> None:
     assert make_environments("envpool").spec.config.noop_max == 30

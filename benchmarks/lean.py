@@ -70,7 +70,7 @@ def train(algorithm: str, environments: VectorEnv[Any, Any, Any], steps: int, de
     """Train for `steps` agent steps over all environments.
 
     Both environments answer an episode's end with one step that only resets. It is learned from as any other, as in
-    CleanRL: one step in hundreds, and telling it apart would cost time.
+    CleanRL: it is one step in hundreds.
     """
     num_actions = int(environments.single_action_space.n)  # type: ignore[attr-defined]
     # Frames stay as they come, channels first; with its weights channels last the network is faster on CPUs.
@@ -111,8 +111,8 @@ def train(algorithm: str, environments: VectorEnv[Any, Any, Any], steps: int, de
                 advantages[t] = following
         whole = [part.flatten(0, 1) for part in (frames, actions, log_probs, advantages, advantages + values)]
         for _ in range(settings.n_epochs):
-            for index in torch.randperm(T * N).split(settings.batch_size):
-                batch = [part[index] for part in whole] if len(index) < T * N else whole
+            for index in torch.randperm(T * N).to(device).split(settings.batch_size):
+                batch = [part.index_select(0, index) for part in whole] if len(index) < T * N else whole
                 loss = make_loss(algorithm, network, settings, *batch)
                 optimizer.zero_grad()
                 loss.backward()

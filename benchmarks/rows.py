@@ -64,8 +64,8 @@ PPO_PEERS = make_peers(
         "vf_coef": 0.5,
     },
 )
-# The peers' environments have no-ops, and no sticky actions.
-PPO_OPTIONS = ("--envs", "8", "--sticky", "0", "--set", "env.max_noops=30")
+# The peers' environments have no-ops, and no sticky actions; the peers make every pass.
+PPO_OPTIONS = ("--envs", "8", "--sticky", "0", "--set", "env.max_noops=30", "--set", "learner.max_kl=0")
 
 ROWS = (
     Row(name="a2c", method="a2c", peers=A2C_PEERS, options=("--envs", "16")),

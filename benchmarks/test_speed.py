@@ -110,6 +110,8 @@ def test_every_row_names_runs_that_can_be_configured(row: Row) -> None:
     options = _parser().parse_args(["train", GAME, "--method", row.method, *row.options])
     config = _run_config(options)
     assert (config.env.frame_skip, config.env.sticky, config.env.max_noops) == (4, 0, 30)
+    assert config.learner.precision == "float32"
+    assert getattr(config.learner, "max_kl", 0) == 0  # no pass is left out
     epochs, minibatches = (getattr(config.learner, name, 1) for name in ("num_epochs", "num_minibatches"))  # A2C: 1
     for peer in row.peers:
         theirs = lean.Settings(**peer.arguments)

@@ -14,8 +14,8 @@ import numpy as np
 from ale_py import ALEInterface, roms
 
 from benchmarks.machine import cores
-from coex.config.envs import GameConfig
 from coex.envs import POLICY_SHAPE, ROMS, Shape, VectorEnv
+from coex.envs.game_config import GameConfig
 
 FRAME_SKIP = 4
 ENVIRONMENTS = 16

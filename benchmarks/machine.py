@@ -2,11 +2,11 @@
 
 import os
 import platform
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("torch", "ale-py", "stable-baselines3", "numpy", "opencv-python-headless")
+PACKAGES = ("torch", "ale-py", "stable-baselines3", "envpool", "numpy", "opencv-python-headless")
 
 
 def cores() -> int:
@@ -26,6 +26,14 @@ def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     return platform.processor() or platform.machine()
 
 
+def installed_version(package: str) -> str | None:
+    """The package's version; None where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
 def facts() -> dict[str, Any]:
     """Processor, cores, how busy it was beforehand, and versions."""
     return {
@@ -34,5 +42,5 @@ def facts() -> dict[str, Any]:
         "load_before": round(os.getloadavg()[0], 2),
         "system": platform.system(),
         "python": platform.python_version(),
-        **{name: version(name) for name in PACKAGES},
+        **{name: installed_version(name) for name in PACKAGES},
     }

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rows import GAME, Row
+from benchmarks.rows import GAME, Peer, Row
 
 Point = tuple[int, float]  # agent steps done, seconds on any clock
 
 # By default OpenMP's threads spin between torch's calls and take the cores from a peer's emulators: on 2 busy
-# cores, a passive wait was two to three times as fast. The peer is probed with both and runs with the faster one.
+# cores, a passive wait was two to three times as fast. A peer is probed with both and runs with the faster one.
 WAIT_POLICIES: dict[str, dict[str, str]] = {"default": {}, "passive": {"OMP_WAIT_POLICY": "PASSIVE"}}
 PROBE_STEPS = 4_000
 
@@ -28,7 +28,7 @@ class BenchmarkError(Exception):
 class Settings:
     """How long and how often each run is measured."""
 
-    pairs: int = 3
+    rounds: int = 3
     steps: int = 20_000
     device: str = "cpu"
 
@@ -73,19 +73,19 @@ def time_ours(row: Row, settings: Settings, seed: int) -> float:
         return steady_rate(read_points(out / "metrics.jsonl"), settings.warmup_steps)
 
 
-def probe_wait_policies(row: Row, settings: Settings) -> dict[str, float]:
+def probe_wait_policies(peer: Peer, settings: Settings) -> dict[str, float]:
     """The peer's steps/s in a short run under each of `WAIT_POLICIES`."""
     short = replace(settings, steps=PROBE_STEPS)
-    return {name: time_peer(row, short, seed=0, wait_policy=name) for name in WAIT_POLICIES}
+    return {name: time_peer(peer, short, seed=0, wait_policy=name) for name in WAIT_POLICIES}
 
 
-def time_peer(row: Row, settings: Settings, seed: int, wait_policy: str) -> float:
-    """Steps/s of the row's peer."""
+def time_peer(peer: Peer, settings: Settings, seed: int, wait_policy: str) -> float:
+    """Steps/s of a peer."""
     points = run_module(
-        "benchmarks.peer",
-        row.peer.algorithm,
-        *("--game", GAME, "--environments", str(row.peer.environments), "--steps", str(settings.steps)),
-        *("--seed", str(seed), "--device", settings.device, "--arguments", json.dumps(row.peer.arguments)),
+        peer.module,
+        *(peer.algorithm, *peer.options, "--game", GAME, "--environments", str(peer.environments)),
+        *("--steps", str(settings.steps), "--seed", str(seed), "--device", settings.device),
+        *("--arguments", json.dumps(peer.arguments)),
         environment=WAIT_POLICIES[wait_policy],
     )
     return steady_rate([(step, seconds) for step, seconds in points], settings.warmup_steps)

@@ -1,6 +1,8 @@
 """What is compared: one entry a row of the table."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 GAME = "MontezumaRevenge"
@@ -8,34 +10,47 @@ GAME = "MontezumaRevenge"
 
 @dataclass(frozen=True)
 class Peer:
-    """A run of Stable-Baselines3 (SB3); `arguments` go to the algorithm's constructor as they are."""
+    """Another training loop, run by `module` with `options`; `arguments` are its algorithm's settings."""
 
+    label: str  # its column in the table
+    module: str
     algorithm: str
     environments: int
     arguments: dict[str, Any] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    package: str | None = None  # what it needs and may do without: then its column says so
 
     @property
-    def label(self) -> str:
-        """The peer's name in the table."""
-        return f"SB3 {self.algorithm}"
+    def is_installed(self) -> bool:
+        return self.package is None or find_spec(self.package) is not None
 
 
 @dataclass(frozen=True)
 class Row:
-    """One of our methods beside one peer; `options` are further options of `coex train`."""
+    """One of our methods beside its peers; `options` are further options of `coex train`."""
 
     name: str
     method: str
-    peer: Peer
+    peers: Sequence[Peer]
     options: tuple[str, ...] = ()
     # How often the update sees each sample: with acting, it fixes the policy network's work a step.
     epochs: int = 1
 
 
+def make_peers(algorithm: str, environments: int, arguments: dict[str, Any]) -> tuple[Peer, ...]:
+    """Stable-Baselines3 (SB3), and a bare loop on ALE's own vector environment and on EnvPool."""
+    lean = "benchmarks.lean"
+    return (
+        Peer("SB3", "benchmarks.peer", algorithm, environments, arguments),
+        Peer("lean, ALE", lean, algorithm, environments, arguments, ("--simulator", "ale")),
+        Peer("lean, EnvPool", lean, algorithm, environments, arguments, ("--simulator", "envpool"), "envpool"),
+    )
+
+
 # OpenAI baselines' A2C settings, in the form that RL Baselines3 Zoo gives them for Atari.
-SB3_A2C = Peer("A2C", environments=16, arguments={"n_steps": 5, "ent_coef": 0.01, "vf_coef": 0.25})
-# RL Baselines3 Zoo's PPO settings for Atari, with 4 epochs of 4 minibatches; ours are `--preset laptop`.
-SB3_PPO = Peer(
+A2C_PEERS = make_peers("A2C", environments=16, arguments={"n_steps": 5, "ent_coef": 0.01, "vf_coef": 0.25})
+# RL Baselines3 Zoo's PPO settings for Atari, with 4 epochs of 4 minibatches, as ours by default.
+PPO_PEERS = make_peers(
     "PPO",
     environments=8,
     arguments={
@@ -43,18 +58,19 @@ SB3_PPO = Peer(
         "n_epochs": 4,
         "batch_size": 256,
         "learning_rate": 2.5e-4,
+        "gae_lambda": 0.95,
         "clip_range": 0.1,
         "ent_coef": 0.01,
         "vf_coef": 0.5,
     },
 )
-# The peer's environment has no-ops, and no sticky actions.
-PPO_OPTIONS = ("--preset", "laptop", "--envs", "8", "--sticky", "0", "--set", "env.max_noops=30")
+# The peers' environments have no-ops, and no sticky actions; the peers make every pass.
+PPO_OPTIONS = ("--envs", "8", "--sticky", "0", "--set", "env.max_noops=30", "--set", "learner.max_kl=0")
 
 ROWS = (
-    Row(name="a2c", method="a2c", peer=SB3_A2C, options=("--envs", "16")),
-    # Beside the same plain peer: what CoEX costs is ours to pay.
-    Row(name="a2c+coex", method="a2c+coex", peer=SB3_A2C, options=("--envs", "16")),
-    Row(name="ppo", method="ppo", peer=SB3_PPO, options=PPO_OPTIONS, epochs=4),
-    Row(name="ppo+coex", method="ppo+coex", peer=SB3_PPO, options=PPO_OPTIONS, epochs=4),
+    Row(name="a2c", method="a2c", peers=A2C_PEERS, options=("--envs", "16")),
+    # Beside the same plain peers: what CoEX costs is ours to pay.
+    Row(name="a2c+coex", method="a2c+coex", peers=A2C_PEERS, options=("--envs", "16")),
+    Row(name="ppo", method="ppo", peers=PPO_PEERS, options=PPO_OPTIONS, epochs=4),
+    Row(name="ppo+coex", method="ppo+coex", peers=PPO_PEERS, options=PPO_OPTIONS, epochs=4),
 )

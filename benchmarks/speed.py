@@ -1,15 +1,18 @@
-"""Training speed beside Stable-Baselines3's, and what this machine allows (`make bench`).
+"""Training speed beside Stable-Baselines3's and a bare loop's, and what this machine allows (`make bench`).
 
-Ours and the peer's runs alternate, each in a process of its own, so that a machine which slows down does so
-for both. A pair's ratio is taken within the pair; the table shows medians over the pairs.
+Ours and the peers' runs alternate, each in a process of its own, so that a machine which slows down does so
+for all. Ratios are taken within a round of one run each; the table shows medians over the rounds.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,38 +26,61 @@ from benchmarks.measure import (
     time_ours,
     time_peer,
 )
-from benchmarks.rows import GAME, ROWS, Row
+from benchmarks.rows import GAME, ROWS, Peer, Row
 
 RESULTS = Path("results/bench.json")
-QUICK = Settings(pairs=1, steps=5_000)
+QUICK = Settings(rounds=1, steps=5_000)
 LIMIT_SECONDS = 2.0  # how long each limit is measured, each time
 
 
-def measure_row(row: Row, settings: Settings) -> dict[str, Any]:
-    """Alternating runs of ours and the peer's, and their ratio."""
-    say(f"{row.name}: choosing the OpenMP wait policy that suits {row.peer.label}")
-    policies = probe_wait_policies(row, settings)
-    policy = max(policies, key=policies.__getitem__)
-    say(", ".join(f"{name} {rate:,.0f} steps/s" for name, rate in policies.items()))
-    ours: list[float] = []
-    peers: list[float] = []
-    for pair in range(settings.pairs):
-        progress = f"{row.name}, pair {pair + 1} of {settings.pairs}"
-        ours.append(time_ours(row, settings, seed=pair))
-        say(f"{progress}: ours {ours[-1]:,.0f} steps/s")
-        peers.append(time_peer(row, settings, seed=pair, wait_policy=policy))
-        say(f"{progress}: {row.peer.label} {peers[-1]:,.0f} steps/s")
+def measure_rows(rows: Sequence[Row], settings: Settings) -> list[dict[str, Any]]:
+    """Alternating runs of ours and of the peers that these rows have in common, and their ratios."""
+    peers = [peer for peer in rows[0].peers if peer.is_installed]
+    policies = {peer.label: probe(peer, settings) for peer in peers}
+    rates: dict[str, list[float]] = {name: [] for name in [row.name for row in rows] + [peer.label for peer in peers]}
+    for seed in range(settings.rounds):
+        runs: list[tuple[str, Callable[[], float]]] = [
+            *((row.name, partial(time_ours, row, settings, seed)) for row in rows),
+            *((peer.label, partial(time_peer, peer, settings, seed, best(policies[peer.label]))) for peer in peers),
+        ]
+        # To and fro, so that who comes first gains nothing on a machine that gets steadily slower.
+        for name, run in runs if seed % 2 == 0 else reversed(runs):
+            rates[name].append(run())
+            say(f"round {seed + 1} of {settings.rounds}: {name} {rates[name][-1]:,.0f} steps/s")
+    return [summarise(row, rates, policies) for row in rows]
+
+
+def summarise(row: Row, rates: dict[str, list[float]], policies: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """What the results file says of a row, given steps/s by name; a peer that is missing has none."""
+    ours = rates[row.name]
+    peers = [asdict(peer) for peer in row.peers]
+    for peer in peers:
+        if theirs := rates.get(peer["label"]):
+            peer["probed_wait_policies"] = policies[peer["label"]]
+            peer["wait_policy"] = best(policies[peer["label"]])
+            peer["steps_per_second"] = theirs
+            peer["median"] = median(theirs)
+            peer["ratio"] = median(mine / its for mine, its in zip(ours, theirs, strict=True))
     return {
         "row": row.name,
-        "peer": asdict(row.peer) | {"label": row.peer.label, "wait_policy": policy},
-        "probed_wait_policies": policies,
         "epochs": row.epochs,
         "ours_steps_per_second": ours,
-        "peer_steps_per_second": peers,
         "ours_median": median(ours),
-        "peer_median": median(peers),
-        "ratio": median(mine / theirs for mine, theirs in zip(ours, peers, strict=True)),
+        "peers": peers,
     }
+
+
+def best(policies: dict[str, float]) -> str:
+    """The wait policy with the highest rate."""
+    return max(policies, key=policies.__getitem__)
+
+
+def probe(peer: Peer, settings: Settings) -> dict[str, float]:
+    """The peer's steps/s by wait policy."""
+    say(f"choosing the OpenMP wait policy that suits {peer.label}")
+    policies = probe_wait_policies(peer, settings)
+    say(", ".join(f"{name} {rate:,.0f} steps/s" for name, rate in policies.items()))
+    return policies
 
 
 def measure_limits() -> dict[str, Any]:
@@ -87,14 +113,21 @@ def bounds(limits: dict[str, Any], epochs: int) -> dict[str, float]:
 
 
 def render_rows(rows: Sequence[dict[str, Any]]) -> str:
-    """One line a row: medians with their spread, the ratio, and the share of the bound."""
-    lines = [f"{'row':<12}{'ours, steps/s':<24}{'peer, steps/s':<32}{'ratio':<9}of the bound"]
+    """One line a row: medians with their spread, ours over each peer's, and the share of the bound."""
+    lines = [["row", "ours, steps/s", *(peer["label"] for peer in rows[0]["peers"]), "of the bound"]]
     for row in rows:
-        ours = with_spread(row["ours_steps_per_second"])
-        peer = f"{row['peer']['label']} {with_spread(row['peer_steps_per_second'])}"
         share = row["ours_median"] / row["bounds"]["emulation_and_network"]
-        lines.append(f"{row['row']:<12}{ours:<24}{peer:<32}{row['ratio']:<9.2f}{share:.0%}")
-    return "\n".join(lines)
+        peers = [render_peer(peer) for peer in row["peers"]]
+        lines.append([row["row"], with_spread(row["ours_steps_per_second"]), *peers, f"{share:.0%}"])
+    widths = [max(map(len, column)) + 3 for column in zip(*lines, strict=True)]
+    return "\n".join("".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def render_peer(peer: dict[str, Any]) -> str:
+    """`median (lowest–highest), ratio`."""
+    if "ratio" not in peer:
+        return f"no {peer['package']} here"
+    return f"{with_spread(peer['steps_per_second'])}, {peer['ratio']:.2f}×"
 
 
 def render_limits(limits: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
@@ -137,12 +170,12 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command's options."""
     defaults, names = Settings(), [row.name for row in ROWS]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
-    parser.add_argument("--pairs", type=positive, default=defaults.pairs, help="runs of each side (%(default)s)")
+    parser.add_argument("--rounds", type=positive, default=defaults.rounds, help="runs of each side (%(default)s)")
     parser.add_argument("--steps", type=positive, default=defaults.steps, help="agent steps a run (%(default)s)")
     parser.add_argument("--rows", nargs="+", choices=names, default=names, help="which rows (all)")
-    parser.add_argument("--device", default=defaults.device, help="torch device of both sides (%(default)s)")
+    parser.add_argument("--device", default=defaults.device, help="torch device of all sides (%(default)s)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the figures go (%(default)s)")
-    parser.add_argument("--quick", action="store_true", help="one short pair, to see it work; writes nothing")
+    parser.add_argument("--quick", action="store_true", help="one short round, to see it work; writes nothing")
     return parser.parse_args(arguments)
 
 
@@ -152,13 +185,14 @@ def measure(names: Sequence[str], settings: Settings) -> dict[str, Any]:
     if facts["load_before"] > 0.5:
         say(f"this machine is busy (load {facts['load_before']}): expect low figures and a wide spread")
     limits = measure_limits()
-    rows = [measure_row(row, settings) for row in ROWS if row.name in names]
+    chosen = [row for row in ROWS if row.name in names]
+    blocks = [measure_rows(list(rows), settings) for _, rows in groupby(chosen, attrgetter("peers"))]
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "game": GAME,
         "machine": facts,
         "settings": asdict(settings) | {"warmup_steps": settings.warmup_steps},
-        "rows": [row | {"bounds": bounds(limits, row["epochs"])} for row in rows],
+        "rows": [row | {"bounds": bounds(limits, row["epochs"])} for rows in blocks for row in rows],
         "growth": measure_growth() if "a2c+coex" in names else None,
         "limits": limits,
     }
@@ -167,7 +201,7 @@ def measure(names: Sequence[str], settings: Settings) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, write the file."""
     options = parse_options(arguments)
-    settings = Settings(pairs=options.pairs, steps=options.steps)
+    settings = Settings(rounds=options.rounds, steps=options.steps)
     settings = replace(QUICK if options.quick else settings, device=options.device)
     try:
         results = measure(options.rows, settings)
@@ -176,7 +210,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    print(f"\n{GAME}, {settings.steps:,} agent steps a run, median of {settings.pairs} (lowest–highest)\n")
+    print(
+        f"\n{GAME}, {settings.steps:,} agent steps a run, median of {settings.rounds} (lowest–highest), ours ÷ theirs\n"
+    )
     print(render_rows(results["rows"]))
     if growth := results["growth"]:
         full = f"{growth['clusters']['full']:,} rooms and {growth['states']['full']:,} states"

@@ -1,16 +1,19 @@
+import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 import torch
 
-from benchmarks import footprint, machine, speed
-from benchmarks.measure import BenchmarkError, read_points, run, steady_rate
+from benchmarks import footprint, lean, machine, speed
+from benchmarks.measure import BenchmarkError, Settings, read_points, run, steady_rate
 from benchmarks.network import flops_per_sample, policy_network
-from benchmarks.rows import GAME, ROWS, Row
-from coex.commands.train import _parser, _run_config
+from benchmarks.rows import GAME, ROWS, Peer, Row
+from coex.cli import _parser
+from coex.commands.train import _run_config
 
 METRICS = """\
 {"step": 80, "seconds": 9.0, "entropy": 2.89}
@@ -58,19 +61,41 @@ def test_flops_of_the_network_match_a_count_by_hand() -> None:
     assert flops_per_sample(network, frames, backward=True) == 3 * forward - first_layer
 
 
-def test_table_shows_medians_ratio_and_share_of_the_bound() -> None:
-    row = {
-        "row": "a2c",
-        "peer": {"label": "SB3 A2C"},
-        "ours_steps_per_second": [400.0, 390.0, 410.0],
-        "peer_steps_per_second": [200.0, 190.0, 210.0],
-        "ours_median": 400.0,
-        "ratio": 2.0,
-        "bounds": speed.bounds(LIMITS, epochs=1),
-    }
-    line = speed.render_rows([row]).splitlines()[1]
-    assert line.split() == ["a2c", "400", "(390–410)", "SB3", "A2C", "200", "(190–210)", "2.00", "80%"]
+def test_table_shows_medians_ratios_and_share_of_the_bound() -> None:
+    rates = {"a2c": [400.0, 390.0, 410.0], "SB3": [200.0, 190.0, 210.0], "lean, ALE": [400.0, 400.0, 400.0]}
+    policies = {"SB3": {"default": 1.0, "passive": 2.0}, "lean, ALE": {"default": 2.0, "passive": 1.0}}
+    row = speed.summarise(ROWS[0], rates, policies) | {"bounds": speed.bounds(LIMITS, epochs=1)}
+    assert [peer.get("wait_policy") for peer in row["peers"]] == ["passive", "default", None]
+    heading, line = (re.split(r" {3,}", line) for line in speed.render_rows([row]).splitlines())
+    assert heading == ["row", "ours, steps/s", "SB3", "lean, ALE", "lean, EnvPool", "of the bound"]
+    assert line == [
+        "a2c",
+        "400 (390–410)",
+        "200 (190–210), 2.00×",
+        "400 (400–400), 1.00×",
+        "no envpool here",
+        "80%",
+    ]
     assert "95% of bare" in speed.render_limits(LIMITS, [row])
+
+
+def test_rows_with_the_same_peers_share_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To and fro, and without what is not installed."""
+    runs: list[str] = []
+
+    def time(rate: float, runner: Row | Peer, *_: object) -> float:
+        runs.append(runner.name if isinstance(runner, Row) else runner.label)
+        return rate
+
+    monkeypatch.setattr(Peer, "is_installed", property(lambda peer: peer.package is None))
+    monkeypatch.setattr(speed, "probe", lambda peer, settings: {"default": 1.0})
+    monkeypatch.setattr(speed, "time_ours", partial(time, 4.0))
+    monkeypatch.setattr(speed, "time_peer", partial(time, 2.0))
+    a2c, coex = speed.measure_rows(ROWS[:2], Settings(rounds=2))
+    once = ["a2c", "a2c+coex", "SB3", "lean, ALE"]
+    assert runs == once + once[::-1]
+    assert [peer.get("ratio") for peer in coex["peers"]] == [2.0, 2.0, None]
+    assert a2c["ours_steps_per_second"] == [4.0, 4.0]
 
 
 def test_a_failing_run_says_why() -> None:
@@ -81,17 +106,20 @@ def test_a_failing_run_says_why() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_every_row_names_a_run_that_can_be_configured(row: Row) -> None:
-    """Both sides collect and learn from the same amount."""
+def test_every_row_names_runs_that_can_be_configured(row: Row) -> None:
+    """All sides collect and learn from the same amount."""
     options = _parser().parse_args(["train", GAME, "--method", row.method, *row.options])
     config = _run_config(options)
-    peer = row.peer.arguments
-    assert config.num_envs == row.peer.environments
-    assert config.learner.num_steps == peer["n_steps"]
-    assert (config.env.sticky, config.env.max_noops) == (0, 30)
-    if row.peer.algorithm == "PPO":
-        assert config.learner.num_epochs == row.epochs == peer["n_epochs"]
-        assert config.num_envs * config.learner.num_steps == config.learner.num_minibatches * peer["batch_size"]
+    assert (config.env.frame_skip, config.env.sticky, config.env.max_noops) == (4, 0, 30)
+    assert config.learner.precision == "float32"
+    assert getattr(config.learner, "max_kl", 0) == 0  # no pass is left out
+    epochs, minibatches = (getattr(config.learner, name, 1) for name in ("num_epochs", "num_minibatches"))  # A2C: 1
+    for peer in row.peers:
+        theirs = lean.Settings(**peer.arguments)
+        assert config.num_envs == peer.environments
+        assert config.learner.num_steps == theirs.n_steps
+        assert epochs == theirs.n_epochs == row.epochs
+        assert config.num_envs * config.learner.num_steps == minibatches * theirs.batch_size
 
 
 def test_memory_counts_the_whole_family() -> None:

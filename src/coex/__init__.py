@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from coex.config.bonuses import ADMConfig as ADMConfig
     from coex.config.bonuses import ClusterConfig as ClusterConfig
     from coex.config.bonuses import CoexConfig as CoexConfig
-    from coex.config.envs import GameConfig as GameConfig
     from coex.config.presets import make_config as make_config
     from coex.config.run import RunConfig as RunConfig
+    from coex.envs.game_config import GameConfig as GameConfig
     from coex.envs.vector import VectorEnv as VectorEnv
     from coex.errors import CoexError as CoexError
     from coex.errors import UsageError as UsageError
@@ -47,7 +47,7 @@ _HOMES = {
     "CoexBonus": "method.bonus",
     "CoexConfig": "config.bonuses",
     "CoexError": "errors",
-    "GameConfig": "config.envs",
+    "GameConfig": "envs.game_config",
     "Inspection": "bonuses",
     "Rewarded": "bonuses",
     "RoomClusters": "method.rooms",

@@ -14,9 +14,9 @@ from coex.analysis.agreement import Reservoirs, Trajectory, agreement, by_cluste
 from coex.analysis.explore import Archive, Place, explore, place_of, save
 from coex.cli import main
 from coex.config.bonuses import ClusterConfig
-from coex.config.envs import GameConfig
 from coex.envs import ram
 from coex.envs.atari import AtariGame
+from coex.envs.game_config import GameConfig
 from coex.method.rooms import RoomClusters
 
 RNG = np.random.default_rng

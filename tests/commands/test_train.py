@@ -44,7 +44,7 @@ from coex.runs.directory import read_metrics
         ("train gym:Pendulum-v1", "only discrete ones"),
         ("train gym:NoSuchThing-v0", "not a registered"),
         ("train gym:nosuchmodule:Thing-v0", "there is no module nosuchmodule here: put its directory on PYTHONPATH"),
-        ("train hero --wandb x --steps 80 --envs 2 --quiet", "pip install 'coex[wandb]'"),
+        ("train hero --wandb x --steps 80 --envs 2 --quiet", "pip install 'coex-rl[wandb]'"),
         ("trian hero", "invalid choice"),
         ("train hero --nosuch", "unrecognized arguments"),
     ],

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from ale_py import Action, ALEInterface, roms
 
-from coex.config.envs import GameConfig
 from coex.envs import ROMS
 from coex.envs.atari import TWO_PLAYER_ROMS, AtariGame
+from coex.envs.game_config import GameConfig
 from coex.errors import UsageError
 from coex.results.published import GAMES
 from tests.conftest import VIEW_SHAPES
@@ -158,7 +158,7 @@ RESTORE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from test_atari import load_state, make, play
-from coex.config.envs import GameConfig
+from coex.envs.game_config import GameConfig
 game = make(sys.argv[3], GameConfig(sticky=float(sys.argv[4])), seed=99)
 play(game, 10, seed=3)  # another history
 game.load_state_dict(load_state(sys.argv[2]))

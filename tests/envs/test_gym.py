@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from coex.config.envs import GameConfig
 from coex.envs.atari import AtariGame
+from coex.envs.game_config import GameConfig
 from coex.envs.gym import GymGame
 from coex.envs.vector import SharedMemory
 from coex.envs.worker import Assignment, serve

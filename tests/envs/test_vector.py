@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from coex.config.envs import GameConfig
 from coex.envs import VectorEnv
+from coex.envs.game_config import GameConfig
 from coex.errors import CoexError, UsageError
 from coex.results.published import GAMES
 from tests.conftest import VIEW_SHAPES

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from coex.config.envs import GameConfig
 from coex.core import native
 from coex.envs import ROMS, VectorEnv
+from coex.envs.game_config import GameConfig
 from coex.method.adm import AttentiveDynamicsModel
 from coex.method.patches import SIZE, distinct_patches
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coex.config.envs import GameConfig
 from coex.envs import RAM_SHAPE, ram
 from coex.envs.atari import AtariGame
+from coex.envs.game_config import GameConfig
 from coex.envs.views import Frame
 
 BURST_STEPS = 160  # played from one saved game; with 80, Hero's second level was not left in 100,000 steps

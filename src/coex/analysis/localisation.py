@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from coex.config.bonuses import ADMConfig
-from coex.config.envs import GameConfig
 from coex.envs import POLICY_SHAPE, RAM_SHAPE, VectorEnv, ram
+from coex.envs.game_config import GameConfig
 from coex.errors import UsageError
 from coex.method.adm import GRID, AttentiveDynamicsModel
 from coex.method.locator import VIEW, ADMLocator

@@ -36,7 +36,7 @@ def _games(options: argparse.Namespace) -> int:
     others = ", ".join(game for game in ROMS if game not in first)
     print("\nAll other Atari games, with the default settings:\n" + textwrap.fill(others, 100))
     print("\nAny Gymnasium environment with discrete actions and an RGB picture: gym:ID,")
-    print("such as gym:MiniGrid-DoorKey-6x6-v0 (pip install 'coex[minigrid]').")
+    print("such as gym:MiniGrid-DoorKey-6x6-v0 (pip install 'coex-rl[minigrid]').")
     return 0
 
 

@@ -76,7 +76,7 @@ def _add_resume(commands: Any) -> None:
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--wandb", metavar="PROJECT", help="also log to Weights & Biases (the extra coex[wandb])")
+    parser.add_argument("--wandb", metavar="PROJECT", help="also log to Weights & Biases (the extra coex-rl[wandb])")
     parser.add_argument("--quiet", action="store_true", help="show nothing but errors")
 
 

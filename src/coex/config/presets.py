@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from coex.config.bonuses import ADMConfig, ClusterConfig, CoexConfig, SimHashConfig
-from coex.config.envs import GameConfig
 from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
 from coex.config.run import RunConfig
 from coex.config.settings import flat_settings, with_settings
 from coex.envs import is_atari, resolve_game
+from coex.envs.game_config import GameConfig
 from coex.errors import UsageError
 
 LEARNERS = {

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coex.config.checkpoints import CheckpointConfig
-from coex.config.envs import GameConfig
 from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
 from coex.config.settings import flat_settings
 from coex.envs import Shape
+from coex.envs.game_config import GameConfig
 from coex.errors import UsageError
 
 LearnerConfig = A2CConfig | PPOConfig

@@ -6,7 +6,7 @@ import ale_py
 import numpy as np
 from ale_py import Action, ALEInterface, ALEState, roms
 
-from coex.config.envs import GameConfig
+from coex.envs.game_config import GameConfig
 from coex.envs.views import AtariPainter, Frame, Views
 from coex.errors import UsageError
 

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from coex.config.envs import GameConfig
 from coex.envs.atari import ROMS, TWO_PLAYER_ROMS, AtariGame
+from coex.envs.game_config import GameConfig
 from coex.envs.views import Frame, Views
 from coex.errors import UsageError
 

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from coex.config.envs import GameConfig
+from coex.envs.game_config import GameConfig
 from coex.envs.minigrid import MiniGridPicture
 from coex.envs.views import Frame, Views, paint_frames
 from coex.errors import UsageError

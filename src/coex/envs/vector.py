@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coex.config.envs import GameConfig
 from coex.envs.game import is_atari
+from coex.envs.game_config import GameConfig
 from coex.envs.views import Shape, check_view
 from coex.envs.worker import Assignment, SharedArrays, serve
 from coex.errors import CoexError, UsageError

@@ -11,8 +11,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from coex.config.envs import GameConfig
 from coex.envs.game import Game, make_game
+from coex.envs.game_config import GameConfig
 from coex.envs.views import Views
 from coex.errors import CoexError
 

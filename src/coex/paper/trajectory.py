@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from coex.config.envs import GameConfig
 from coex.config.run import RunConfig
 from coex.envs import POLICY_SHAPE, Shape, VectorEnv
+from coex.envs.game_config import GameConfig
 from coex.errors import UsageError
 from coex.paper.agents import environment_seed, open_agent
 from coex.rollouts.collector import Collector

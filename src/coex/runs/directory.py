@@ -196,7 +196,7 @@ def _import_wandb() -> Any:
     try:
         import wandb
     except ImportError:
-        raise UsageError("--wandb needs the package wandb: pip install 'coex[wandb]'") from None
+        raise UsageError("--wandb needs the package wandb: pip install 'coex-rl[wandb]'") from None
     return wandb
 
 

@@ -38,8 +38,10 @@ def test_the_papers_preset_is_the_papers() -> None:
 @pytest.mark.parametrize("game", ["montezuma", "hero", "gym:MiniGrid-DoorKey-6x6-v0"])
 @pytest.mark.parametrize("method", METHODS)
 def test_by_default_a_bonus_weighs_a_tenth_of_a_reward(game: str, method: str) -> None:
+    if game.startswith("gym:") and method.endswith("-ram"):
+        pytest.skip("there is no RAM to look at")
     reward = make_config(game, method).reward
-    assert (reward.extrinsic_weight, reward.bonus_weight) == (1.0, 0.1 if "+" in method else 0.0)
+    assert reward.bonus_weight == (reward.extrinsic_weight / 10 if "+" in method else 0.0)
 
 
 def test_ppos_preset_is_the_papers() -> None:

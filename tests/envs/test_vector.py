@@ -3,7 +3,10 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,10 +50,41 @@ def test_the_number_of_workers_does_not_matter() -> None:
     with (
         make(num_workers=1, views=("policy", "ram")) as one,
         make(num_workers=3, views=("policy", "ram")) as three,
+        make(num_workers=0, views=("policy", "ram")) as here,
     ):
-        one.reset()
-        three.reset()
-        assert_same(play(one, 60), play(three, 60))
+        for env in (one, three, here):
+            env.reset()
+        played = play(one, 60)
+        assert_same(played, play(three, 60))
+        assert_same(played, play(here, 60))
+
+
+@pytest.mark.parametrize("num_workers", [0, 1, 2, 3, 5])
+def test_groups_do_not_depend_on_the_workers(num_workers: int) -> None:
+    with make(num_envs=17, num_workers=num_workers) as env:
+        assert env.groups == [slice(0, 8), slice(8, 17)]
+        env.reset()
+        for group in (1, 0):
+            env.send(group, np.zeros(env.groups[group].stop - env.groups[group].start, np.int64))
+        for group in (0, 1):
+            assert [len(part) for part in env.receive(group)] == [8 + group] * 3
+
+
+def test_workers_do_not_import_the_users_program(tmp_path: Path) -> None:
+    """Neither its imports nor what it does at the top is repeated, and no `if __name__` is needed."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np\n"
+        "import coex\n"
+        "print('begun')\n"
+        "env = coex.VectorEnv('Freeway', coex.GameConfig(), num_envs=2, num_workers=2, views={'grey': (84, 84)},\n"
+        "                     seed=np.random.SeedSequence(0))\n"
+        "env.reset()\n"
+        "print(env.step(np.zeros(2, np.int64))[0].tolist())\n"
+        "env.close()\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["begun", "[0.0,", "0.0]"]
 
 
 def test_environments_differ_from_each_other_and_seeds_from_each_other() -> None:
@@ -114,11 +148,29 @@ def test_a_state_of_another_size_is_refused() -> None:
             three.load_state_dict(two.state_dict())
 
 
-def test_bad_views_are_refused() -> None:
-    with pytest.raises(UsageError, match="unknown view 'sound'"):
-        make(views=("sound",))
+@pytest.mark.parametrize("shape", [(0, 8), (84,), (84, 84, 2), (84, 84, 5), (2, 84, 84, 3)])
+def test_bad_views_are_refused(shape: tuple[int, ...]) -> None:
+    seed = np.random.SeedSequence(0)
+    with pytest.raises(UsageError, match="view 'odd' has the shape"):
+        VectorEnv("Freeway", GameConfig(), num_envs=1, views={"odd": shape}, seed=seed)
+
+
+def test_only_atari_has_ram() -> None:
     with pytest.raises(UsageError, match="has no RAM"):
         make("gym:CartPole-v1", views=("ram",))
+
+
+@pytest.mark.parametrize("shape", [(17, 23), (210, 160, 3), (30, 120, 3), (300, 200), (40, 40, 4), (250, 250, 4)])
+def test_views_may_have_any_size(shape: tuple[int, ...]) -> None:
+    """The compiled code serves those that are smaller than the screen, OpenCV the others."""
+    seed = np.random.SeedSequence(0)
+    with VectorEnv("Seaquest", GameConfig(), num_envs=2, num_workers=0, views={"mine": shape}, seed=seed) as env:
+        env.reset()
+        play(env, 6)
+        assert env.views["mine"].shape == (2, *shape)
+        assert env.views["mine"].std() > 5
+        if shape[2:] == (4,):
+            assert (env.views["mine"][..., 0] != env.views["mine"][..., 3]).any()
 
 
 def test_a_bad_environment_is_said_as_such_by_the_worker() -> None:
@@ -130,8 +182,8 @@ def test_a_bad_environment_is_said_as_such_by_the_worker() -> None:
 def test_a_worker_that_dies_is_said_and_leaves_no_orphans() -> None:
     env = make()
     env.reset()
-    os.kill(env._workers[0][0].pid, signal.SIGKILL)
-    env._workers[0][0].join()
+    os.kill(env._workers[0][0].process.pid, signal.SIGKILL)
+    env._workers[0][0].process.join()
     with pytest.raises(CoexError, match="ended by signal 9"):
         env.step(np.zeros(3, np.int64))
     env.close()
@@ -142,7 +194,7 @@ def test_a_worker_that_dies_is_said_and_leaves_no_orphans() -> None:
 def _abandon(connection: multiprocessing.connection.Connection) -> None:
     env = make()
     env.reset()
-    connection.send([process.pid for process, _ in env._workers])
+    connection.send([channels[0].process.pid for channels in env._workers])
     time.sleep(60)
 
 

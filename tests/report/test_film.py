@@ -8,8 +8,8 @@ import imageio_ffmpeg
 import numpy as np
 import pytest
 
+from coex.bonuses import Inspection
 from coex.cli import main
-from coex.report.eyes import Sight
 from coex.report.film import LARGEST_GIF
 from coex.report.play import Moment, Truth
 from coex.report.scene import HEAT, TRUTH, Scene, facts
@@ -99,7 +99,7 @@ def test_without_ffmpeg_it_says_so(coex_run: Path, tmp_path: Path, monkeypatch, 
 def moment(**changes: object) -> Moment:
     settings = {
         "picture": np.zeros((210, 160, 3), np.uint8), "step": 12, "score": 400.0, "value": 1.5, "action": "LEFT",
-        "sight": Sight(None, (4, 3), 2, 3), "truth": Truth((76, 73, 8, 20), ((4.5, 3.56), (8.5, 8.5)), 1),
+        "sight": Inspection(None, (4, 3), 2, 3), "truth": Truth((76, 73, 8, 20), ((4.5, 3.56), (8.5, 8.5)), 1),
     }  # fmt: skip
     return Moment(**(settings | changes))
 
@@ -115,7 +115,7 @@ def test_the_panel_tells_what_is_known() -> None:
         ("visits N in training", "3"),
         ("bonus 1/√(N+1)", "0.500"),
     ]
-    assert facts(moment(sight=Sight(), truth=None, action=None)) == [
+    assert facts(moment(sight=Inspection(), truth=None, action=None)) == [
         ("action", "game over"),
         ("step", "12"),
         ("value V(s)", "1.50"),
@@ -126,7 +126,7 @@ def test_attention_and_truth_are_drawn_where_they_are() -> None:
     attention = np.zeros((9, 9))
     attention[3, 4] = 1.0  # centred at half the width and four tenths of the height
     scene = Scene(moment().picture, "Game", "subtitle", "adm")
-    drawn = scene.draw(moment(sight=Sight(attention)))[20:650, 20:500].astype(int)  # the game, enlarged threefold
+    drawn = scene.draw(moment(sight=Inspection(attention)))[20:650, 20:500].astype(int)  # the game, enlarged threefold
     orange = np.abs(drawn - 0.75 * np.array(HEAT)).sum(-1) < 12
     ys, xs = np.nonzero(orange)
     assert (ys.mean(), xs.mean()) == pytest.approx((0.4 * 630, 0.5 * 480), abs=4)
@@ -138,7 +138,7 @@ def test_large_and_small_pictures_fit() -> None:
     for height, width in ((64, 64), (400, 600), (900, 1200), (33, 47)):
         picture = np.zeros((height, width, 3), np.uint8)
         scene = Scene(picture, "A very long name of an environment that nobody can pronounce-v0", "", None)
-        drawn = scene.draw(moment(picture=picture, truth=None, sight=Sight()))
+        drawn = scene.draw(moment(picture=picture, truth=None, sight=Inspection()))
         assert drawn.shape == (scene.size[1], scene.size[0], 3)
         assert not any(side % 2 for side in scene.size)
         assert max(scene.size) < 1_100

@@ -4,7 +4,8 @@ import shlex
 
 import pytest
 
-from coex.cli import _parser, _run_config
+from coex.cli import _parser
+from coex.commands.train import _run_config
 from coex.config.presets import make_config
 from coex.report.repeat import train_command
 from coex.results.published import published_score

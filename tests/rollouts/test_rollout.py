@@ -7,13 +7,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from coex.rollouts.rollout import Collector
+from coex.rollouts.collector import Collector
 
 
 class Countdown:
     """A stand-in for the vector: environment n ends an episode every n + 2 steps; its picture is the step number."""
 
     num_envs = 2
+    in_process = False
     groups = (slice(0, 1), slice(1, 2))
     lengths = (2, 3)
 

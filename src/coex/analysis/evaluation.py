@@ -28,12 +28,12 @@ class EvalConfig:
 
     episodes: int = 40
     num_envs: int = 16
-    num_workers: int = 0
+    num_workers: int = -1
     seed: int = 0
     sticky: float | None = None  # None: as in training
 
     def __post_init__(self) -> None:
-        least_of = {"episodes": 1, "num_envs": 1, "num_workers": 0, "seed": 0}
+        least_of = {"episodes": 1, "num_envs": 1, "num_workers": -1, "seed": 0}
         for name, least in least_of.items():
             option = f"--{name.removeprefix('num_')}"
             if getattr(self, name) < least:

@@ -25,7 +25,9 @@ def _add_eval(commands: Any) -> None:
     evaluate.add_argument("--episodes", metavar="K", default=40, help="how many (default: %(default)s)")
     evaluate.add_argument("--checkpoint", metavar="STEP", help="the checkpoint of this step (default: the newest)")
     evaluate.add_argument("--envs", metavar="N", default=16, help="environments side by side (default: %(default)s)")
-    evaluate.add_argument("--workers", metavar="N", default=0, help="processes to run them in (default: one a core)")
+    evaluate.add_argument(
+        "--workers", metavar="N", default=-1, help="processes to run them in; 0: this one (default: one a core)"
+    )
     evaluate.add_argument("--seed", metavar="S", default=0, help="of the environments (default: %(default)s)")
     evaluate.add_argument(
         "--sticky", metavar="P", help="chance that a frame repeats the last action (default: as trained)"

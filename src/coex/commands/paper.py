@@ -42,7 +42,9 @@ def add_commands(commands: Any) -> None:
         "--out", metavar="DIR", type=Path, default=Path("results/paper"),
         help="where curves, tables and figures go (default: %(default)s)",
     )  # fmt: skip
-    paper.add_argument("--workers", metavar="N", help="processes for the environments (default: one a core)")
+    paper.add_argument(
+        "--workers", metavar="N", help="processes for the environments; 0: this one (default: one a core)"
+    )
     paper.add_argument("--device", metavar="NAME", default="cpu", help="where networks run (default: %(default)s)")
     paper.add_argument("--quiet", action="store_true", help="show nothing but errors and what was written")
     paper.set_defaults(run=_paper)
@@ -126,7 +128,7 @@ def _request(study: "Study", options: argparse.Namespace) -> "Request":
         runs=options.runs,
         out=options.out,
         device=options.device,
-        workers=0 if options.workers is None else _whole_number(options.workers, "--workers"),
+        workers=-1 if options.workers is None else _whole_number(options.workers, "--workers"),
         quiet=options.quiet,
     )
 

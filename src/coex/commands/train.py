@@ -39,7 +39,7 @@ def _add_train(commands: Any) -> None:
         "--out", metavar="DIR", type=Path, help="the run's directory (default: runs/GAME-METHOD-sSEED-TIME)"
     )
     train.add_argument("--envs", metavar="N", help="environments side by side (default: the method's, in the preset)")
-    train.add_argument("--workers", metavar="N", help="processes to run them in (default: one a core)")
+    train.add_argument("--workers", metavar="N", help="processes to run them in; 0: this one (default: one a core)")
     train.add_argument("--device", metavar="NAME", help="where the networks run: cpu, cuda, cuda:1, mps (default: cpu)")
     train.add_argument(
         "--sticky",

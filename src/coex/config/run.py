@@ -24,7 +24,7 @@ class RunConfig:
     total_steps: int = 1_000_000  # agent steps over all environments
     seed: int = 0
     num_envs: int = 16
-    num_workers: int = 0  # processes for the environments; 0: as many as there are cores
+    num_workers: int = -1  # processes for the environments; 0: none, they run in this one; -1: one a core
     schedule_steps: int = 0  # the learning rate reaches 0 here; 0: at total_steps
     log_every_steps: int = 0  # 0: about 200 points a run, from 1,000 to 50,000 steps apart
     device: str = "cpu"
@@ -38,9 +38,9 @@ class RunConfig:
         for name, option in (("total_steps", "--steps"), ("num_envs", "--envs")):
             if getattr(self, name) < 1:
                 raise UsageError(f"{option} takes a whole number of at least 1, not {getattr(self, name)}")
-        for name, option in (("num_workers", "--workers"), ("seed", "--seed")):
-            if getattr(self, name) < 0:
-                raise UsageError(f"{option} takes a whole number of at least 0, not {getattr(self, name)}")
+        for name, option, least in (("num_workers", "--workers", -1), ("seed", "--seed", 0)):
+            if getattr(self, name) < least:
+                raise UsageError(f"{option} takes a whole number of at least {least}, not {getattr(self, name)}")
         for name in ("schedule_steps", "log_every_steps"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{name} must not be negative, not {getattr(self, name)}")

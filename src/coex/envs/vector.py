@@ -5,11 +5,11 @@ import ctypes
 import itertools
 import multiprocessing
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import RawArray
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 from coex.envs.game import is_atari
 from coex.envs.game_config import GameConfig
 from coex.envs.views import Shape, check_view
-from coex.envs.worker import Assignment, SharedArrays, serve
+from coex.envs.worker import Assignment, SharedArrays, Worker, serve
 from coex.errors import CoexError, UsageError
 
 _CLOSE_SECONDS = 5.0
-_GROUP_SIZE = 8  # environments: choosing actions for fewer at a time takes almost as long
-_Worker = tuple[Any, Connection]  # its process, and our end of the pipe
 
 
 @dataclass(frozen=True)
@@ -57,11 +55,55 @@ class SharedMemory:
         )
 
 
+class _Here:
+    """Stands for a connection to a worker that is in this process: what is asked is done when the answer is wanted."""
+
+    def __init__(self, worker: Worker, members: slice) -> None:
+        self._worker = worker
+        self._members = members
+        self._asked: tuple[str, Any] = ("", None)
+
+    def send(self, message: tuple[str, Any]) -> None:
+        self._asked = message
+        if message[0] == "close":
+            self._worker.close()
+
+    def recv(self) -> tuple[str, Any]:
+        return "done", self._worker.answer(*self._asked, self._members)
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class _Channel:
+    """The way to some environments of one group that one worker runs."""
+
+    members: slice
+    connection: Any  # a Connection, or _Here
+    process: Any = None  # None: this one
+
+    def send(self, request: str, payload: Any = None) -> None:
+        try:
+            self.connection.send((request, payload))
+        except (BrokenPipeError, ConnectionResetError):
+            raise CoexError(_epitaph(self.process)) from None
+
+    def receive(self) -> Any:
+        try:
+            kind, answer = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            raise CoexError(_epitaph(self.process)) from None
+        if kind == "failed":
+            raise answer
+        return answer
+
+
 class VectorEnv:
     """`num_envs` environments of one game; the answers of `step` are valid until the next call.
 
-    The workers form groups that can be stepped apart (`send`, `receive`), so that one group's actions are chosen
-    while another group's emulators run.
+    They form groups that can be stepped apart (`send`, `receive`), so that one group's actions are chosen while another
+    group's emulators run. The groups, and so all numbers, do not depend on how many workers run the environments.
     """
 
     def __init__(
@@ -70,36 +112,44 @@ class VectorEnv:
         config: GameConfig,
         *,
         num_envs: int,
-        num_workers: int = 0,
+        num_workers: int = -1,
         views: Mapping[str, Shape],
         seed: np.random.SeedSequence,
+        group_size: int = 8,
     ) -> None:
-        """`num_workers` 0: as many as there are cores."""
+        """`num_workers` −1: as many processes as there are cores; 0: none, the environments run in this one.
+
+        `group_size`: choosing actions for fewer environments at a time takes almost as long.
+        """
         _check_views(game, views)
         memory = SharedMemory.allocate(num_envs, views)
         self._arrays = memory.arrays()
         self.num_envs = num_envs
+        self.in_process = num_workers == 0
         self.views = self._arrays.views  # (N, …) what the agents see now
         self.final_views = self._arrays.final_views  # (N, …) valid where the last step ended an episode
-        self._workers: list[_Worker] = []
-        shares = _shares(seed.spawn(num_envs), num_workers or os.cpu_count() or 1)
-        self.groups, self._group_workers = _groups([len(share) for share in shares])
-        # A fresh interpreter for each: a fork would copy torch's locks and threads.
-        context = multiprocessing.get_context("spawn")
-        first = 0
+        self.groups = _ranges(num_envs, max(1, num_envs // group_size))
+        self._workers: list[list[_Channel]] = []  # one channel for each group that a worker has a share in
+        cores = os.cpu_count() or 1
+        shares = _ranges(num_envs, 1 if self.in_process else cores if num_workers < 0 else num_workers)
+        seeds = seed.spawn(num_envs)
         try:
             for share in shares:
-                ours, theirs = context.Pipe()
-                assignment = Assignment(game, config, first, share)
-                process = context.Process(target=serve, args=(theirs, assignment, memory.arrays), daemon=True)
-                process.start()
-                theirs.close()
-                self._workers.append((process, ours))
-                first += len(share)
-            self.action_names: list[str] = self._receive(self._workers)[0]
+                assignment = Assignment(game, config, share.start, seeds[share])
+                members = [both for group in self.groups if (both := _common(share, group))]
+                if self.in_process:
+                    worker = Worker(assignment, self._arrays)
+                    self._workers.append([_Channel(part, _Here(worker, part)) for part in members])
+                    self.action_names: list[str] = worker.action_names
+                else:
+                    self._workers.append(_start(assignment, memory, members))
+            if not self.in_process:
+                self.action_names, *_ = [channels[0].receive() for channels in self._workers]
         except BaseException:
             self.close()
             raise
+        channels = [channel for worker in self._workers for channel in worker]
+        self._channels = [[c for c in channels if _common(c.members, group)] for group in self.groups]
 
     @property
     def num_actions(self) -> int:
@@ -120,11 +170,13 @@ class VectorEnv:
     def send(self, group: int, actions: NDArray[np.int64]) -> None:
         """Lets the environments `groups[group]` take a step; until `receive`, nothing of theirs may be read."""
         self._arrays.actions[self.groups[group]] = actions
-        self._send(self._workers[self._group_workers[group]], "step")
+        for channel in self._channels[group]:
+            channel.send("step")
 
     def receive(self, group: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Waits for that step: rewards, terminated, truncated of the group's environments."""
-        self._receive(self._workers[self._group_workers[group]])
+        for channel in self._channels[group]:
+            channel.receive()
         members, arrays = self.groups[group], self._arrays
         return arrays.rewards[members], arrays.terminated[members], arrays.truncated[members]
 
@@ -139,21 +191,24 @@ class VectorEnv:
             raise UsageError(f"the saved state holds {len(state['envs'])} environments, not {self.num_envs}")
         for name, view in self.views.items():
             view[...] = state["views"][name]
-        shares = _shares(state["envs"], len(self._workers))
+        shares = [state["envs"][worker[0].members.start : worker[-1].members.stop] for worker in self._workers]
         return [exact for share in self._ask("load", shares) for exact in share]
 
     def close(self) -> None:
         """Ends the workers; calling it again does nothing."""
         workers, self._workers = self._workers, []
-        for _, connection in workers:
+        for channels in workers:
             with contextlib.suppress(OSError):  # that worker may have ended already
-                connection.send(("close", None))
-        for process, connection in workers:
-            process.join(_CLOSE_SECONDS)
-            if process.is_alive():
-                process.kill()
-                process.join()
-            connection.close()
+                channels[0].connection.send(("close", None))
+        for channels in workers:
+            process = channels[0].process
+            if process is not None:
+                process.join(_CLOSE_SECONDS)
+                if process.is_alive():
+                    process.kill()
+                    process.join()
+            for channel in channels:
+                channel.connection.close()
 
     def __enter__(self) -> "VectorEnv":
         return self
@@ -164,27 +219,34 @@ class VectorEnv:
         self.close()
 
     def _ask(self, request: str, payloads: Sequence[Any] | None = None) -> list[Any]:
-        self._send(self._workers, request, payloads)
-        return self._receive(self._workers)
+        for index, channels in enumerate(self._workers):
+            channels[0].send(request, payloads[index] if payloads else None)
+        return [channels[0].receive() for channels in self._workers]
 
-    def _send(self, workers: Sequence[_Worker], request: str, payloads: Sequence[Any] | None = None) -> None:
-        for index, (process, connection) in enumerate(workers):
-            try:
-                connection.send((request, payloads[index] if payloads else None))
-            except (BrokenPipeError, ConnectionResetError):
-                raise CoexError(_epitaph(process)) from None
 
-    def _receive(self, workers: Sequence[_Worker]) -> list[Any]:
-        answers = []
-        for process, connection in workers:
-            try:
-                kind, answer = connection.recv()
-            except (EOFError, ConnectionResetError):
-                raise CoexError(_epitaph(process)) from None
-            if kind == "failed":
-                raise answer
-            answers.append(answer)
-        return answers
+def _start(assignment: Assignment, memory: SharedMemory, members: Sequence[slice]) -> list[_Channel]:
+    """Starts a worker's process, with a connection for each of the ranges of its environments."""
+    # A fresh interpreter for each: a fork would copy torch's locks and threads.
+    context = multiprocessing.get_context("spawn")
+    pipes = [context.Pipe() for _ in members]
+    theirs = {their: part for (_, their), part in zip(pipes, members, strict=True)}
+    process = context.Process(target=serve, args=(theirs, assignment, memory.arrays), daemon=True)
+    with _without_main():
+        process.start()
+    for their in theirs:
+        their.close()
+    return [_Channel(part, our, process) for (our, _), part in zip(pipes, members, strict=True)]
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Hides the program's main module, which a new process would otherwise import, torch and all, before its work."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _check_views(game: str, views: Mapping[str, Shape]) -> None:
@@ -194,20 +256,17 @@ def _check_views(game: str, views: Mapping[str, Shape]) -> None:
         raise UsageError(f"{game} has no RAM to look at: only Atari games do")
 
 
-def _shares(items: Sequence[Any], count: int) -> list[list[Any]]:
-    """`items` in order, split as evenly as can be."""
-    count = min(count, len(items))
-    edges = [len(items) * k // count for k in range(count + 1)]
-    return [list(items[start:end]) for start, end in itertools.pairwise(edges)]
+def _ranges(size: int, count: int) -> list[slice]:
+    """Splits `size` things, in order, as evenly as can be."""
+    count = min(count, size)
+    edges = [size * k // count for k in range(count + 1)]
+    return [slice(start, end) for start, end in itertools.pairwise(edges)]
 
 
-def _groups(shares: Sequence[int]) -> tuple[list[slice], list[slice]]:
-    """The environments of each group of workers, and the workers, for workers with that many environments each."""
-    count = max(1, sum(shares) // _GROUP_SIZE)
-    parts = _shares(list(range(len(shares))), count)
-    workers = [slice(part[0], part[-1] + 1) for part in parts]
-    edges = [0, *itertools.accumulate(sum(shares[part]) for part in workers)]
-    return [slice(start, end) for start, end in itertools.pairwise(edges)], workers
+def _common(one: slice, other: slice) -> slice | None:
+    """Returns what two ranges share."""
+    start, stop = max(one.start, other.start), min(one.stop, other.stop)
+    return slice(start, stop) if start < stop else None
 
 
 def _epitaph(process: Any) -> str:

@@ -3,10 +3,10 @@
 import os
 import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any
+from multiprocessing.connection import Connection, wait
+from typing import Any, cast
 
 import cv2
 import numpy as np
@@ -44,6 +44,7 @@ class Worker:
 
     def __init__(self, assignment: Assignment, arrays: SharedArrays) -> None:
         self._arrays = arrays
+        self._first = assignment.first
         self._games: list[tuple[int, Game, Views, Views]] = []
         for index, seed in enumerate(assignment.seeds, start=assignment.first):
             game = make_game(assignment.game, assignment.config, seed)
@@ -52,14 +53,27 @@ class Worker:
             self._games.append((index, game, now, final))
         self.action_names = self._games[0][1].action_names
 
-    def reset(self) -> None:
+    def answer(self, request: str, payload: Any, members: slice) -> Any:
+        """Does what is asked: `step` of some of its environments, all else of all of them."""
+        match request:
+            case "step":
+                return self._step(members)
+            case "reset":
+                return self._reset()
+            case "state":
+                return self._state_dict()
+            case "load":
+                return self._load_state_dict(payload)
+        raise ValueError(request)
+
+    def _reset(self) -> None:
         for _, game, now, _ in self._games:
             game.reset()
             game.paint(now, fresh=True)
 
-    def step(self) -> None:
+    def _step(self, members: slice) -> None:
         arrays = self._arrays
-        for index, game, now, final in self._games:
+        for index, game, now, final in self._games[members.start - self._first : members.stop - self._first]:
             reward, terminated, truncated = game.step(int(arrays.actions[index]))
             arrays.rewards[index] = reward
             arrays.terminated[index] = terminated
@@ -71,10 +85,10 @@ class Worker:
                 game.reset()
                 game.paint(now, fresh=True)
 
-    def state_dict(self) -> list[dict[str, Any]]:
+    def _state_dict(self) -> list[dict[str, Any]]:
         return [game.state_dict() for _, game, _, _ in self._games]
 
-    def load_state_dict(self, states: list[dict[str, Any]]) -> list[bool]:
+    def _load_state_dict(self, states: list[dict[str, Any]]) -> list[bool]:
         """Restores every environment; those that could not be restored exactly begin a new episode."""
         exact = []
         for (_, game, now, _), state in zip(self._games, states, strict=True):
@@ -88,8 +102,13 @@ class Worker:
             game.close()
 
 
-def serve(connection: Connection, assignment: Assignment, allocate: Callable[[], SharedArrays]) -> None:
-    """Answers requests until told to stop or until the main process is gone."""
+def serve(
+    connections: Mapping[Connection, slice], assignment: Assignment, allocate: Callable[[], SharedArrays]
+) -> None:
+    """Answers requests until told to stop or until the main process is gone.
+
+    Each connection is for some of the environments, which are stepped as a group.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):  # often sent to the whole group: the main process handles them
         signal.signal(number, signal.SIG_IGN)
     cv2.setNumThreads(0)  # one core a worker
@@ -97,25 +116,17 @@ def serve(connection: Connection, assignment: Assignment, allocate: Callable[[],
         # A batch process, when woken, does not take the core from the one that woke it: the main process can
         # wake all workers before the first of them begins its work.
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    connection = next(iter(connections))
     try:
         worker = Worker(assignment, allocate())
         connection.send(("ready", worker.action_names))
         while True:
-            request, payload = connection.recv()
-            match request:
-                case "step":
-                    worker.step()
-                    connection.send(("done", None))
-                case "reset":
-                    worker.reset()
-                    connection.send(("done", None))
-                case "state":
-                    connection.send(("done", worker.state_dict()))
-                case "load":
-                    connection.send(("done", worker.load_state_dict(payload)))
-                case _:  # "close"
+            for connection in cast("list[Connection]", wait(list(connections))):
+                request, payload = connection.recv()
+                if request == "close":
                     worker.close()
                     return
+                connection.send(("done", worker.answer(request, payload, connections[connection])))
     except (EOFError, ConnectionError):
         return  # the main process has ended
     except CoexError as error:

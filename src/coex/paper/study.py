@@ -39,7 +39,7 @@ class Request:
     runs: Path = Path("runs/paper")
     out: Path = Path("results/paper")
     device: str = "cpu"
-    workers: int = 0
+    workers: int = -1
     quiet: bool = False
 
 

@@ -77,7 +77,7 @@ def replay(trajectory: Trajectory, views: Mapping[str, Shape], rollout_steps: in
         trajectory.game,
         GameConfig(),
         num_envs=envs,
-        num_workers=1,  # one group, so that the actions are asked for in order
+        group_size=envs,  # one group, so that the actions are asked for in order
         views={"policy": POLICY_SHAPE, **views},
         seed=environment_seed(trajectory.seed),
     ) as env:

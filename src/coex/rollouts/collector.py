@@ -50,10 +50,13 @@ class Collector:
         """T steps of every environment."""
         record = _Record(self._num_steps, self._env.num_envs, self._generator)
         try:
-            parts = [
-                self._pool.submit(self._collect_group, policy, record, group) for group in range(len(self._env.groups))
-            ]
-            ends = sorted(end for part in parts for end in part.result())  # time-major
+            groups = range(len(self._env.groups))
+            if self._env.in_process:  # nothing is gained by threads, and a debugger likes one better
+                found = [self._collect_group(policy, record, group) for group in groups]
+            else:
+                parts = [self._pool.submit(self._collect_group, policy, record, group) for group in groups]
+                found = [part.result() for part in parts]
+            ends = sorted(end for part in found for end in part)  # time-major
         except BaseException:
             self._abandoned = True  # no group goes on alone for the rest of a long rollout
             self._pool.shutdown()

@@ -42,7 +42,7 @@ class Batch:
 
     def take(self, index: Tensor) -> "Batch":
         """The transitions of `index` (M,)."""
-        return Batch(*(getattr(self, part.name)[index] for part in fields(self)))
+        return Batch(*(getattr(self, part.name).index_select(0, index) for part in fields(self)))  # faster than [index]
 
     def to(self, device: torch.device) -> "Batch":
         return Batch(*(getattr(self, part.name).to(device) for part in fields(self)))

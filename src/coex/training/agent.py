@@ -1,6 +1,7 @@
 """What learns: a policy, a bonus, and the environments they are tried in."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,8 @@ class Agent:
     def _iterate(self) -> tuple[Rollout, Metrics, States]:
         steps_before = self.collector.steps_done
         rollout = self.collector.collect(self._policy)
-        rewarded = self.bonus.reward(rollout) if self.bonus else None
+        with _one_thread():
+            rewarded = self.bonus.reward(rollout) if self.bonus else None
         rewards = make_rewards(rollout.rewards, rewarded.bonus if rewarded else None, self._reward)
         held = self.bonus is not None and not self.bonus.ready
         self._held_steps += held * rollout.num_transitions
@@ -69,7 +71,9 @@ class Agent:
         self._learner.network.take_in(rollout.views["policy"][:-1])
         if self.bonus and rewarded:
             metrics["bonus/mean"] = rewarded.bonus.mean().item()
-            metrics |= self.bonus.update(rollout, rewarded) | self._diagnostics.observe(rollout, rewarded.states)
+            with _one_thread():
+                metrics |= self.bonus.update(rollout, rewarded)
+            metrics |= self._diagnostics.observe(rollout, rewarded.states)
         return rollout, metrics, rewarded.states if rewarded else {}
 
     def snapshot(self) -> dict[str, Any]:
@@ -104,6 +108,17 @@ class Agent:
             if self.bonus:
                 self.bonus.forget_episodes()
         return restarted
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Lets torch work in one thread: a bonus's operations are small, and take longer when several share them."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _as_int(seed: np.random.SeedSequence) -> int:

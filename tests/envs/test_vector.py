@@ -132,13 +132,19 @@ def test_a_restored_vector_goes_on_identically_in_fresh_processes(game: str, sti
         assert_same(play(restored, 160, seed=1), expected)
 
 
-def test_gymnasium_environments_restart_and_say_so() -> None:
-    config = GameConfig(frame_skip=1, max_noops=0)
-    with make("gym:MiniGrid-Empty-5x5-v0", config=config) as env:
-        env.reset()
-        play(env, 5)
-        assert env.load_state_dict(env.state_dict()) == [False] * 3
-        assert (env.views["policy"][..., :3] == 0).all()
+@pytest.mark.parametrize("sticky", [0.0, 0.25])
+def test_gymnasium_environments_are_played_again_to_where_they_were(sticky: float) -> None:
+    config = GameConfig(frame_skip=1, max_noops=0, sticky=sticky, stagger=30)
+    with make("gym:MiniGrid-Empty-5x5-v0", config=config) as original:
+        original.reset()
+        play(original, 40)
+        state = original.state_dict()
+        expected = play(original, 120, seed=1)
+    with make("gym:MiniGrid-Empty-5x5-v0", num_workers=0, config=config, seed=5) as restored:
+        restored.reset()
+        play(restored, 7)
+        assert restored.load_state_dict(state) == [True] * 3
+        assert_same(play(restored, 120, seed=1), expected)
 
 
 def test_a_state_of_another_size_is_refused() -> None:

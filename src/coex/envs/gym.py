@@ -2,7 +2,8 @@
 
 import difflib
 import importlib
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cv2
@@ -41,12 +42,17 @@ class GymGame:
         self._episode_frames = 0
         self._max_frames = self.config.first_episode_frames(self.generator)
         self._picture: Frame = np.zeros((1, 1, 3), np.uint8)
+        self._seed = 0  # of the episode
+        self._played: list[int] = []  # its actions so far
 
     def reset(self) -> None:
         self._last_action = 0
         self._episode_frames = 0
         # A seed an episode, from our own generator: a resumed run meets the same episodes.
-        seed = self.config.first_level + int(self.generator.integers(self.config.levels or 2**31 - 1))
+        self._begin(self.config.first_level + int(self.generator.integers(self.config.levels or 2**31 - 1)))
+
+    def _begin(self, seed: int) -> None:
+        self._seed, self._played = seed, []
         observation, _ = self._env.reset(seed=seed)
         self._picture = self._look(observation)
 
@@ -54,13 +60,18 @@ class GymGame:
         """Reward (unclipped), terminated, truncated."""
         if not self.config.sticky or self.generator.random() >= self.config.sticky:
             self._last_action = action
-        observation, reward, terminated, truncated, _ = self._env.step(self._first_action + self._last_action)
-        self._picture = self._look(observation)
+        reward, terminated, truncated = self._act(self._last_action)
         self._episode_frames += 1
         cut_off = truncated or self._episode_frames >= self._max_frames
         if terminated or cut_off:
             self._max_frames = self.config.max_episode_frames
-        return float(reward), bool(terminated), bool(cut_off and not terminated)
+        return reward, terminated, cut_off and not terminated
+
+    def _act(self, action: int) -> tuple[float, bool, bool]:
+        observation, reward, terminated, truncated, _ = self._env.step(self._first_action + action)
+        self._picture = self._look(observation)
+        self._played.append(action)
+        return float(reward), bool(terminated), bool(truncated)
 
     def paint(self, out: Views, fresh: bool) -> None:
         paint_frames(out, np.asarray(cv2.cvtColor(self._picture, cv2.COLOR_RGB2GRAY), np.uint8), self._picture, fresh)
@@ -70,14 +81,39 @@ class GymGame:
         return self._picture.copy()
 
     def state_dict(self) -> dict[str, Any]:
-        return {"generator": self.generator.bit_generator.state}
+        return {
+            "generator": self.generator.bit_generator.state,
+            "seed": self._seed,
+            "played": np.array(self._played, np.int64),
+            "last_action": self._last_action,
+            "episode_frames": self._episode_frames,
+            "max_frames": self._max_frames,
+            "picture": zlib.crc32(self._picture.tobytes()),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> bool:
-        """Gymnasium has no way to save an environment: its episode begins again (False says so)."""
+        """Plays the episode again from its seed, as Gymnasium has no way to save an environment.
+
+        Returns whether that ends with the picture that was saved. Otherwise the environment is not deterministic, and
+        a new episode begins.
+        """
+        if self._replay(state["seed"], state["played"].tolist(), state["picture"]):
+            self.generator.bit_generator.state = state["generator"]
+            self._last_action, self._episode_frames = state["last_action"], state["episode_frames"]
+            self._max_frames = state["max_frames"]
+            return True
         self.generator.bit_generator.state = state["generator"]
         self._max_frames = self.config.first_episode_frames(self.generator)
         self.reset()
         return False
+
+    def _replay(self, seed: int, actions: Sequence[int], picture: int) -> bool:
+        self._begin(seed)
+        for action in actions:
+            _, terminated, truncated = self._act(action)
+            if terminated or truncated:
+                return False  # it went on when it was played
+        return zlib.crc32(self._picture.tobytes()) == picture
 
     def close(self) -> None:
         self._env.close()

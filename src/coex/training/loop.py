@@ -72,7 +72,7 @@ def train(
             saver.save(0)
         if restarted:
             progress.warn(
-                f"{config.game} cannot save its state: {len(restarted)} environments begin a new episode, "
+                f"{config.game} does not repeat itself: {len(restarted)} environments begin a new episode, "
                 "and everything else goes on exactly"
             )
         try:

@@ -5,12 +5,13 @@ import os
 import re
 import shutil
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from coex import __version__
 from coex.config.checkpoints import CheckpointConfig
+from coex.core import native
 from coex.errors import CoexError, UsageError
 from coex.runs.checkpoints import manifest
 from coex.runs.checkpoints.manifest import Manifest, NewerFormatError
@@ -123,8 +124,12 @@ class CheckpointStore:
 
 
 def versions() -> dict[str, str]:
-    """Of what can change a run's numbers."""
-    return {"coex": __version__} | {name: version(name) for name in ("ale-py", "numpy", "torch")}
+    """Returns the versions of what can change a run's numbers; views differ by up to 1 without compiled code."""
+    found = {"coex": __version__, "compiled views": "no" if native.load() is None else "yes"}
+    for name in ("ale-py", "gymnasium", "minigrid", "numpy", "opencv-python-headless", "torch"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _read_files(place: Path) -> dict[str, bytes]:

@@ -87,7 +87,7 @@ def test_bad_input_gets_one_line(run: Path, tmp_path: Path, capsys: pytest.Captu
         ([str(run), "--checkpoint", "7"], "has no checkpoint of step 7; these are there: 0, 200, 400"),
         ([str(run), "--checkpoint", "x"], "--checkpoint takes a whole number, not 'x'"),
         ([str(run), "--device", "toaster"], "--device takes"),
-        ([str(run), "--workers", "-1"], "--workers takes a whole number of at least 0, not -1"),
+        ([str(run), "--workers", "-2"], "--workers takes a whole number of at least -1, not -2"),
     ):
         assert main(["eval", *arguments]) == 2
         errors = capsys.readouterr().err

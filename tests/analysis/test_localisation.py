@@ -27,7 +27,7 @@ def test_it_writes_the_curve_and_the_figure(tmp_path: Path, capsys: pytest.Captu
     assert (result["game"], result["seed"], result["adm"]["attention"]) == ("Freeway", 3, "softmax")
     assert result["points"][-1]["step"] == 1600
     assert 0 < result["points"][-1]["distance"] < 13
-    assert (tmp_path / "localisation.png").stat().st_size > 5_000
+    assert (tmp_path / "localise.png").stat().st_size > 5_000
     assert "Freeway" in capsys.readouterr().out
 
 

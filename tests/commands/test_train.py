@@ -31,7 +31,7 @@ from coex.runs.directory import read_metrics
         ("train hero --steps 0", "--steps takes a whole number of at least 1, not 0"),
         ("train hero --steps many", "total_steps takes a whole number, not 'many'"),
         ("train hero --envs -1", "--envs takes a whole number of at least 1, not -1"),
-        ("train hero --workers -1", "--workers takes"),
+        ("train hero --workers -2", "--workers takes"),
         ("train hero --seed -1", "--seed takes"),
         ("train hero --sticky 1.5", "sticky must be at least 0 and below 1, not 1.5"),
         ("train hero --set nosuch=1", "there is no setting 'nosuch'"),

@@ -157,11 +157,11 @@ def test_what_cannot_be_used_is_said(env_id: str, message: str) -> None:
 
 def test_an_environment_that_fails_is_one_line_with_its_place() -> None:
     ours, theirs = multiprocessing.Pipe()
-    memory = SharedMemory.allocate(1, ["policy"])
+    memory = SharedMemory.allocate(1, {"policy": (84, 84, 4)})
     assignment = Assignment("gym:CoexBroken-v0", PLAIN, 0, [np.random.SeedSequence(0)])
     for request in ("reset", "step"):
         ours.send((request, None))
-    serve(theirs, assignment, memory.arrays)
+    serve({theirs: slice(0, 1)}, assignment, memory.arrays)
     assert [ours.recv()[0] for _ in range(2)] == ["ready", "done"]
     kind, error = ours.recv()
     assert kind == "failed"

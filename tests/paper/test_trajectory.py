@@ -50,7 +50,7 @@ def test_a_replay_shows_every_frame_again():
     recorded = Trajectory(
         "Qbert", config.seed, 6, join(originals, "actions").astype(np.uint8), join(originals, "log_probs").astype("f2")
     )
-    for original, repeated in zip(originals, replay(recorded, ["ram"], 5), strict=True):
+    for original, repeated in zip(originals, replay(recorded, {"ram": (128,)}, 5), strict=True):
         assert torch.equal(repeated.actions, original.actions)
         assert torch.equal(repeated.rewards, original.rewards)
         assert torch.equal(repeated.ended, original.ended)

@@ -263,7 +263,7 @@ def test_the_place_may_change(run: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main([*again, "--workers", "2", "--set", "log_every_steps=50", "--set", "checkpoint.keep=9"]) == 0
     assert resume(run, capsys, "--steps", "500", "--workers", "2")[0] == 0
     assert json.loads((run / "config.json").read_text())["num_workers"] == 2
-    assert resume(run, capsys, "--steps", "600", "--workers", "-1")[0] == 2
+    assert resume(run, capsys, "--steps", "600", "--workers", "-2")[0] == 2
 
 
 def test_a_run_has_one_writer(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -357,7 +357,7 @@ def test_a_loss_that_is_no_number_names_the_last_good_checkpoint(run: Path, monk
     def poisoned(rewards: torch.Tensor, bonus: torch.Tensor, config: RewardConfig) -> Rewards:
         return make_rewards(torch.full_like(rewards, float("nan")), bonus, config)
 
-    monkeypatch.setattr("coex.training.loop.make_rewards", poisoned)
+    monkeypatch.setattr("coex.training.agent.make_rewards", poisoned)
     with pytest.raises(
         CoexError, match=r"stopped at step 400: the loss is nan.*good checkpoint is .*step-000000000400"
     ):

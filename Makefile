@@ -37,7 +37,7 @@ demo: $(READY) ## train two agents to cross Freeway's road, without and with CoE
 
 # The slow tests too: they hold the promises (it learns, it repeats itself) that a green run stands for.
 test: $(READY) ## run all tests (a quick round: make test ARGS="-m 'not slow'")
-	@$(BIN)/python -m pytest --durations=10 $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal --durations=10 $(ARGS)
 
 check: lint test ## format, lint, types, import directions, then all tests
 

@@ -1,6 +1,6 @@
 """Settings of the documentation's site, which `make docs` builds from the Markdown beside this file."""
 
-import importlib
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,10 @@ myst_heading_anchors = 3  # page.md#a-heading, as GitHub has them
 default_role = "code"  # docstrings have single backticks, as Markdown does
 autoclass_content = "both"
 autodoc_class_signature = "mixed"
-autodoc_default_options = {"members": True, "undoc-members": True, "member-order": "bysource"}
+autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+toc_object_entries_show_parents = "hide"
 maximum_signature_line_length = 88
 
 html_theme = "furo"
@@ -39,10 +41,11 @@ _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((\.\./[^)#]+|images/ram)\)")
 def setup(app: Sphinx) -> None:
     app.connect("source-read", lambda app, page, source: source.__setitem__(0, _unlink(source[0])))
     app.connect("autodoc-process-docstring", _describe)
+    app.connect("autodoc-skip-member", lambda app, what, name, value, skip, options: skip or _is_tuple_field(value))
 
 
 def _unlink(text: str) -> str:
-    """Directories, sources and generated tables are links on GitHub and plain text on the site, which does not hold them."""
+    """Directories, sources and generated tables are links on GitHub, and plain text on the site, which has them not."""
 
     def plain(link: re.Match[str]) -> str:
         target = _DOCS / link[2]
@@ -52,14 +55,20 @@ def _unlink(text: str) -> str:
 
 
 def _describe(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """A field's comment is its description, and docstrings are plain text: | and * mark nothing up in them."""
-    owner, _, field = name.rpartition(".")
-    if what in ("attribute", "property") and owner.startswith("coex."):
-        module, _, kind = owner.rpartition(".")
-        comment = field_comments(getattr(importlib.import_module(module), kind)).get(field)
-        if comment:
-            lines[:] = [comment]
-        elif lines and lines[0].startswith("Alias for field number"):
-            lines.clear()
+    """Docstrings are plain text, in which | and * mark nothing up; the comment beside a field describes it."""
+    if lines and lines[0].startswith("Create new instance of"):  # a named tuple's own words
+        lines.clear()
+        return
     parts = ((part, number % 2) for number, part in enumerate("\n".join(lines).split("`")))
-    lines[:] = "`".join(part if is_code else re.sub(r"([|*]|_\b)", r"\\\1", part) for part, is_code in parts).split("\n")
+    lines[:] = "`".join(part if is_code else _plain(part) for part, is_code in parts).split("\n")
+    if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
+        comments = field_comments(value)
+        lines += [f":param {field}: {_plain(comment)}" for field, comment in comments.items()]
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"([|*]|_\b)", r"\\\1", text)
+
+
+def _is_tuple_field(value: Any) -> bool:
+    return type(value).__name__ == "_tuplegetter"

@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint bench clean environment
+.PHONY: help setup demo test check lint bench docs clean environment
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -51,8 +51,15 @@ bench: $(READY) ## steps/s beside Stable-Baselines3's and a bare loop's, in abou
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]" --constraint constraints.txt
 	@$(BIN)/python -m benchmarks.speed $(ARGS)
 
+# The Markdown that GitHub shows, and the docstrings of the public names; a warning is an error.
+docs: $(READY) ## build the documentation's site, docs/_build/html/index.html
+	@$(BIN)/python -c 'import furo, myst_parser, sphinx' 2>/dev/null || $(BIN)/python -m pip install --quiet \
+		--disable-pip-version-check --editable ".[docs]" --constraint constraints.txt
+	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -d docs/_build/doctrees docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 clean: ## remove .venv and caches; runs and results stay
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist
+	rm -rf $(VENV) docs/_build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 environment:

@@ -33,9 +33,17 @@ def test_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_pages_link_to_what_is_there() -> None:
-    for page in ("own-environment.md", "own-bonus.md", "paper.md", "compute.md"):
-        for link in re.findall(r"\]\((?!http)([^)#]+)\)", (DOCS / page).read_text()):
-            assert (DOCS / link).exists(), f"{page}: {link}"
+    for page in (*DOCS.glob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"):
+        for link in re.findall(r"\]\((?!http|#)([^)#]+)[^)]*\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_every_public_name_is_documented() -> None:
+    import coex
+
+    text = (DOCS / "api.md").read_text()
+    documented = re.findall(r"^\.\. auto\w+:: coex\.(\w+)$", text, re.MULTILINE)
+    assert sorted([*documented, "__version__"]) == sorted(coex.__all__)
 
 
 def test_every_table_and_figure_is_documented() -> None:

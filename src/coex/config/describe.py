@@ -13,7 +13,7 @@ Row = tuple[str, str, str, str]  # name, default, the paper's value where it dif
 
 def describe(default: Any, paper: Any, prefix: str = "") -> list[Row]:
     """Returns a row for every setting of two configurations of one kind, nested ones by their full names."""
-    meanings = _meanings(type(default))
+    meanings = field_comments(type(default))
     rows: list[Row] = []
     for field in dataclasses.fields(default):
         ours, theirs = getattr(default, field.name), getattr(paper, field.name)
@@ -25,7 +25,7 @@ def describe(default: Any, paper: Any, prefix: str = "") -> list[Row]:
     return rows
 
 
-def _meanings(config: type) -> dict[str, str]:
+def field_comments(config: type) -> dict[str, str]:
     """Returns the comments beside a dataclass's fields: they are where a setting is explained, and nowhere else."""
     found = (_FIELD.match(line) for line in inspect.getsource(config).splitlines())
     return {match[1]: match[2] for match in found if match and match[2]}

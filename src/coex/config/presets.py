@@ -81,7 +81,7 @@ GAMES = {
     "Seaquest": GameSettings(1.0, 0.5, 10.0, state="xyR"),
     "Venture": GameSettings(10.0, 10.0, 10.0, threshold=0.7),
 }
-# The default settings, for all games. What each of them does on Freeway: docs/results.md.
+# The default settings, for all games. What each of them does on Freeway: docs/notebook.md.
 # The player is a small part of a still picture: without centring, features end nearly the same in all of them.
 # Rewards and advantages in their own units: a bonus that shifts every value by a hundred leaves nothing to learn from.
 WEIGHTS = RewardConfig(extrinsic_weight=1.0, bonus_weight=0.1)  # a bonus leads to rewards and does not outweigh them

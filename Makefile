@@ -27,7 +27,8 @@ setup: $(READY) ## install everything into .venv
 demo: $(READY) ## train two agents to cross Freeway's road, without and with CoEX, in about three minutes; film and compare them
 	@n=1; while [ -e runs/demo-$$n ]; do n=$$((n + 1)); done; run=runs/demo-$$n; \
 	for method in a2c a2c+coex; do \
-		$(BIN)/coex train freeway --method $$method --steps 40000 --out $$run/$$method $(ARGS); \
+		$(BIN)/coex train freeway --method $$method --steps 30000 --out $$run/$$method $(ARGS); \
+		$(BIN)/coex eval $$run/$$method --episodes 8 --envs 8; \
 		$(BIN)/coex video $$run/$$method --seconds 30; \
 	done; \
 	$(BIN)/coex report $$run/a2c $$run/a2c+coex --out $$run/report.html; \

@@ -79,9 +79,10 @@ def table(groups: list[Group]) -> str:
     return (
         f"<p>Scores are the best mean return of 40 episodes within {steps:,} steps, which every run "
         f"that has logged anything has done. From "
-        f"{MIN_SEEDS} seeds on: interquartile mean and 95 % bootstrap interval; with fewer: mean and range.</p>"
+        f"{MIN_SEEDS} seeds on: interquartile mean and 95 % bootstrap interval; with fewer: mean and range. "
+        "A game played is one that <code>coex eval</code> played with the newest checkpoint.</p>"
         '<div class="scroll"><table class="scores"><thead><tr><th>method</th><th>score</th><th>interval</th>'
-        f"<th>seeds</th><th>the paper</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        f"<th>seeds</th><th>games played</th><th>the paper</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
@@ -95,8 +96,18 @@ def _row(group: Group, steps: int) -> str:
     return (
         f'<tr><th><i class="c{group.colour}"></i>{escape(group.label)}</th><td><b>{middle}</b></td><td>{interval}</td>'
         f"<td>{len(counted)} <small>({', '.join(map(str, counted)) or 'none yet'})</small></td>"
-        f"<td>{published}</td></tr>"
+        f"<td>{_played(group)}</td><td>{published}</td></tr>"
     )
+
+
+def _played(group: Group) -> str:
+    """The mean return of the games that `coex eval` played with the runs' newest checkpoints."""
+    played = [result for run in group.runs if (result := run.played) is not None]
+    if not played:
+        return "–"
+    games = sum(games for _, games in played)
+    mean = sum(mean * games for mean, games in played) / games
+    return f"<b>{number(mean)}</b> <small>mean of {games}</small>"
 
 
 def curves(groups: list[Group]) -> str:

@@ -69,6 +69,16 @@ class Run:
         return "finished" if done else "stopped"
 
     @property
+    def played(self) -> tuple[float, int] | None:
+        """The mean return and the number of games that `coex eval` played with the newest checkpoint."""
+        try:
+            result = json.loads((self.path / f"eval-{self.checkpoint_step}.json").read_text())
+            mean, games = result["return_mean"], result["episodes"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+        return (float(mean), int(games)) if _is_number(mean) and _is_number(games) and games >= 1 else None
+
+    @property
     def published(self) -> Published | None:
         """The paper's score of this method; of another ψ only where the paper has it."""
         bonus = self.config.bonus

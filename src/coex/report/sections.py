@@ -13,7 +13,7 @@ from coex.runs.progress import count, duration, number
 
 # Title, unit, and the metrics that share a chart, with their labels.
 CURVES: tuple[tuple[str, str, dict[str, str]], ...] = (
-    ("Reward", "mean of a step, unclipped: without the lag of 40 episodes", {"reward/mean": ""}),
+    ("Reward", "mean of a step, unclipped", {"reward/mean": ""}),
     ("Localisation error", "cells of the 9×9 grid, by RAM", {"adm/distance": ""}),
     (
         "Rooms: clusters against RAM",

@@ -272,7 +272,7 @@ def test_updates_are_the_librarys(example: ModuleType, config: RunConfig, make_r
         steps_done = index * rollout.num_transitions
         loss = ours.update(rollout, bonus, hold_policy=index == 2)
         metrics = theirs.update(rollout, rewards, steps_done, hold_policy=index == 2)
-        theirs.network.take_in(rollout.views["policy"][:-1])
+        theirs.network.update_mean_frame(rollout.views["policy"][:-1])
         entropy = torch.tensor(metrics["entropy"])
         most = float(np.log(ACTIONS))
         expected = metrics["policy_loss"] + config.learner.value_weight * metrics["value_loss"]

@@ -93,7 +93,7 @@ def test_bad_input_gets_one_line(run: Path, tmp_path: Path, capsys: pytest.Captu
         errors = capsys.readouterr().err
         assert errors.count("\n") == 1
         assert message in errors
-    path = CheckpointStore(run).place(200) / "state.json"
+    path = CheckpointStore(run).path_of(200) / "state.json"
     path.write_bytes(path.read_bytes()[:-1])
     assert main(["eval", str(run), "--checkpoint", "200"]) == 1
     assert "step-000000000200 is damaged: state.json has changed" in capsys.readouterr().err

@@ -99,7 +99,7 @@ def test_a_centred_network_sees_what_differs_from_the_mean_of_all_frames() -> No
     plain.load_state_dict({name: tensor for name, tensor in network.state_dict().items() if name in plain.state_dict()})
     stacks = observations(12).view(3, 4, 84, 84, 4)
     for part in (stacks[:1], stacks[1:]):  # of different sizes
-        network.take_in(part)
+        network.update_mean_frame(part)
     mean = stacks[..., -1].double().mean(dim=(0, 1))
     torch.testing.assert_close(network.mean.double(), mean, rtol=0, atol=1e-3)
     # A plain network sees the same in pixels that are differences already.
@@ -109,17 +109,17 @@ def test_a_centred_network_sees_what_differs_from_the_mean_of_all_frames() -> No
 
 def test_a_networks_state_holds_its_mean_picture() -> None:
     network, other = ActorCritic(6, centred=True), ActorCritic(6, centred=True)
-    network.take_in(observations(4)[None])
+    network.update_mean_frame(observations(4)[None])
     other.load_state_dict(network.state_dict())
     assert torch.equal(other(observations(3))[0], network(observations(3))[0])
     for each in (network, other):
-        each.take_in(255 - observations(4)[None])
+        each.update_mean_frame(255 - observations(4)[None])
     assert torch.equal(other.mean, network.mean)
 
 
 def test_a_plain_network_takes_in_nothing() -> None:
     network = ActorCritic(6)
     before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    network.take_in(observations(4)[None])
+    network.update_mean_frame(observations(4)[None])
     assert network.state_dict().keys() == before.keys()
     assert all(torch.equal(tensor, before[name]) for name, tensor in network.state_dict().items())

@@ -121,7 +121,7 @@ def test_no_step_appears_twice_in_any_log(tmp_path: Path) -> None:
     config = configure(total_steps=400, checkpoint={"every_steps": 0}, log_every_steps=40)
     train(config, out, should_stop=lambda: next(calls) == 12)
     stopped = max(CheckpointStore(out).steps())
-    shutil.rmtree(CheckpointStore(out).place(stopped))  # as if it had been killed there: only step 0 is left
+    shutil.rmtree(CheckpointStore(out).path_of(stopped))  # as if it had been killed there: only step 0 is left
     train(config, out, resume=True)
     steps = [point["step"] for point in read_metrics(out)]
     assert steps == list(range(40, 401, 40))
@@ -156,7 +156,7 @@ def resume(run: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tupl
 
 
 def damage(run: Path, step: int) -> None:
-    path = CheckpointStore(run).place(step) / "arrays.npz"
+    path = CheckpointStore(run).path_of(step) / "arrays.npz"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)

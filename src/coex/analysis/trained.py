@@ -14,7 +14,7 @@ from coex.errors import UsageError
 from coex.learners.networks import SamplingPolicy
 from coex.rollouts.rollout import still
 from coex.runs.checkpoints import CheckpointStore, Saved
-from coex.runs.resume import fitting, read_newest, run_config, saved_config
+from coex.runs.resume import loading_errors, read_newest, run_config, saved_config
 from coex.training.make import make_bonus, make_network
 
 
@@ -40,7 +40,7 @@ class TrainedAgent:
     def __init__(self, saved: Saved, device: torch.device = torch.device("cpu")) -> None:
         self.config: RunConfig = saved_config(saved)
         self.step = saved.manifest.step
-        with fitting(saved, self.config.game):
+        with loading_errors(saved, self.config.game):
             weights = saved.state["agent"]["learner"]["network"]
             self.num_actions = len(weights["policy.bias"])
             with torch.random.fork_rng(devices=[]):  # new weights are drawn, and thrown away

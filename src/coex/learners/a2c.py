@@ -10,7 +10,7 @@ from coex.config.learners import A2CConfig
 from coex.learners import Metrics
 from coex.learners.batch import Batch, Rewards, make_batch
 from coex.learners.descent import Descent
-from coex.learners.loss import Parts, evaluate, explained_variance, log_entropy, mean_parts, weigh
+from coex.learners.loss import Parts, combine, evaluate, explained_variance, log_entropy, mean_parts
 from coex.learners.networks import ActorCritic
 from coex.learners.returns import RecentScale, ReturnScale, rollout_returns
 from coex.learners.rmsprop import RMSPropTF
@@ -22,7 +22,7 @@ def a2c_loss(network: ActorCritic, batch: Batch, config: A2CConfig) -> tuple[Ten
     now = evaluate(network, batch)
     policy_loss = -(now.log_probs * batch.advantages).mean()
     bonus = log_entropy(now.entropy, network.policy.out_features) if config.log_entropy else now.entropy
-    return weigh(policy_loss, now, bonus, entropy_weight=config.entropy_weight, value_weight=config.value_weight)
+    return combine(policy_loss, now, bonus, entropy_weight=config.entropy_weight, value_weight=config.value_weight)
 
 
 class A2C:

@@ -55,7 +55,7 @@ def log_entropy(entropy: Tensor, num_actions: int) -> Tensor:
     return most * (entropy / most).clamp(min=1e-4).log()
 
 
-def weigh(
+def combine(
     policy_loss: Tensor, evaluation: Evaluation, entropy_bonus: Tensor, *, entropy_weight: float, value_weight: float
 ) -> tuple[Tensor, Parts]:
     """The loss as a whole, and its parts."""

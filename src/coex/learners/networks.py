@@ -16,7 +16,7 @@ class ActorCritic(nn.Module):
     """A shared trunk over four grey frames, with a head for the policy's logits and one for the values.
 
     The first value is that of the rewards that an episode's end cuts off; a second one may be of the bonus alone.
-    A centred network sees what differs from the mean of all pictures so far, which it is told with `take_in`.
+    A centred network sees what differs from the mean of all pictures so far, which it is told with `update_mean_frame`.
     In bfloat16 the trunk multiplies with 8 bits instead of 24; weights, heads and gradients' sums stay float32.
     """
 
@@ -78,7 +78,7 @@ class ActorCritic(nn.Module):
         return features.float()
 
     @torch.no_grad()
-    def take_in(self, observations: Tensor) -> None:
+    def update_mean_frame(self, observations: Tensor) -> None:
         """Puts (T, N, 84, 84, 4) uint8 into a centred network's mean picture.
 
         Once they are learned from, not before: the policy that learns from them is to be the one that acted.

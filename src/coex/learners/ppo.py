@@ -10,7 +10,7 @@ from coex.config.learners import PPOConfig
 from coex.learners import Metrics
 from coex.learners.batch import Batch, Rewards, make_batch
 from coex.learners.descent import Descent
-from coex.learners.loss import Parts, evaluate, explained_variance, mean_parts, normalised, weigh
+from coex.learners.loss import Parts, combine, evaluate, explained_variance, mean_parts, normalised
 from coex.learners.networks import ActorCritic
 from coex.learners.returns import ReturnScale, endless_returns, rollout_returns
 from coex.rollouts.rollout import Rollout
@@ -26,7 +26,7 @@ def ppo_loss(network: ActorCritic, batch: Batch, config: PPOConfig) -> tuple[Ten
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1 - config.clip_range, 1 + config.clip_range)
     policy_loss = -torch.minimum(ratio * batch.advantages, clipped * batch.advantages).mean()
-    loss, parts = weigh(
+    loss, parts = combine(
         policy_loss, now, now.entropy, entropy_weight=config.entropy_weight, value_weight=config.value_weight
     )
     with torch.no_grad():

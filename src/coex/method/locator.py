@@ -74,7 +74,7 @@ class Block(NamedTuple):
     final_frames: Tensor  # (k, 160, 160, 3)
 
 
-def cut(rollout: Transitions, minibatch: int) -> Iterator[Block]:
+def split_into_blocks(rollout: Transitions, minibatch: int) -> Iterator[Block]:
     """Blocks of at most `minibatch` transitions, the earliest first; a rollout that is no larger is one block."""
     steps, envs = rollout.actions.shape
     width = min(envs, max(1, minibatch // min(steps, _BLOCK_STEPS)))
@@ -116,7 +116,7 @@ class ADMLocator:
             self._carried = self._attend(rollout.views[VIEW][:1])[0]
         features = None
         if rollout.num_transitions <= self.model.config.minibatch:
-            features = self._forward(next(cut(rollout, self.model.config.minibatch)))
+            features = self._forward(next(split_into_blocks(rollout, self.model.config.minibatch)))
             attention, restart = features.attention.detach(), features.restart
         else:
             attention = self._attend(rollout.views[VIEW])[1:]  # (T, N, 81)
@@ -132,7 +132,7 @@ class ADMLocator:
         """Takes gradient steps on all transitions of a rollout that was just located; returns their metrics."""
         config, steps = self.model.config, []
         for _ in range(config.epochs):
-            for block in cut(rollout, config.minibatch):
+            for block in split_into_blocks(rollout, config.minibatch):
                 steps.append(self._step(features or self._forward(block), block))
                 features = None
         metrics = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}

@@ -17,7 +17,7 @@ from coex.errors import UsageError
 from coex.paper.study import Row, Study, game_slug, variant_name
 from coex.results.statistics import Floats, aggregate
 from coex.runs.directory import CONFIG, METRICS, read_metrics, score_at
-from coex.runs.resume import PLACE, run_config
+from coex.runs.resume import OPERATIONAL, run_config
 
 COLUMNS = (
     "step", "seconds", "episodes", "return_mean40", "max_return_mean40", "adm/distance", "adm/accuracy",
@@ -75,7 +75,7 @@ def key_of(config: RunConfig) -> RunKey:
     changed = {
         name: setting_text(value)
         for name, value in changed_settings(config).items()
-        if name.partition(".")[0] not in PLACE
+        if name.partition(".")[0] not in OPERATIONAL
     }
     return RunKey(config.game, variant_name(config.method, config.preset, changed), config.total_steps, config.seed)
 

@@ -19,7 +19,7 @@ from coex.report.visits import Visits, read_visits
 from coex.results.published import Published, published_score
 from coex.runs.directory import METRICS, SUMMARY, read_whole_points
 from coex.runs.lock import is_in_use
-from coex.runs.resume import PLACE, run_config
+from coex.runs.resume import OPERATIONAL, run_config
 
 _TITLES = {"a2c": "A2C", "ppo": "PPO", "coex": "CoEX", "coex-ram": "CoEX+RAM", "simhash": "Pixel-SimHash"}
 
@@ -152,7 +152,7 @@ def _read_summary(path: Path) -> dict[str, Any] | None:
 
 def _matters(name: str) -> bool:
     """Whether a setting can change what is learned."""
-    return name.partition(".")[0] not in PLACE
+    return name.partition(".")[0] not in OPERATIONAL
 
 
 def _is_number(value: Any) -> bool:

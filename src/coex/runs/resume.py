@@ -15,9 +15,9 @@ from coex.runs.directory import CONFIG, METRICS, SUMMARY
 from coex.runs.progress import Progress
 
 # What does not change what is learned: the place, and what is written when.
-PLACE = ("log_every_steps", "num_workers", "device", "checkpoint")
+OPERATIONAL = ("log_every_steps", "num_workers", "device", "checkpoint")
 # What may differ between a checkpoint and the run that goes on from it: its end, too.
-FREE = ("total_steps", "schedule_steps", *PLACE)
+FREE = ("total_steps", "schedule_steps", *OPERATIONAL)
 
 
 def run_config(run: Path) -> RunConfig:
@@ -108,7 +108,7 @@ def _check_same_run(config: RunConfig, saved: Saved, run: Path) -> None:
 
 
 @contextlib.contextmanager
-def fitting(saved: Saved, whole: str) -> Iterator[None]:
+def loading_errors(saved: Saved, whole: str) -> Iterator[None]:
     """For those who load parts of a checkpoint into a `whole`: what does not fit is said in one line."""
     try:
         yield
@@ -119,7 +119,7 @@ def fitting(saved: Saved, whole: str) -> Iterator[None]:
 
 def check_same_config(config: RunConfig, run: Path) -> None:
     """For `coex train --resume`: the run that is there must be the one that was asked for."""
-    difference = first_difference(run_config(run).to_dict(), config.to_dict(), PLACE)
+    difference = first_difference(run_config(run).to_dict(), config.to_dict(), OPERATIONAL)
     if difference:
         raise UsageError(
             f"{run} holds another run, where {difference}: choose another --out, or go on with 'coex resume {run}' "

@@ -13,7 +13,7 @@ from coex.config.run import RunConfig
 from coex.runs.checkpoints import CheckpointStore, Saved
 from coex.runs.checkpoints.tree import Snapshot, take_snapshot
 from coex.runs.progress import Progress
-from coex.runs.resume import fitting
+from coex.runs.resume import loading_errors
 
 _LONG_SECONDS = 3.0  # an iteration that takes longer is not waited for when a signal asks to stop
 
@@ -52,7 +52,7 @@ class GlobalGenerators:
 
 def restore(saved: Saved, name: str, part: Stateful) -> Any:
     """Puts what was saved under that name into a part, and returns what it has to say to that."""
-    with fitting(saved, "this run"):
+    with loading_errors(saved, "this run"):
         return part.load_state_dict(saved.state[name])
 
 
@@ -119,7 +119,7 @@ class Saver:
         """For messages."""
         if self.saved_step is None:
             return "there is no checkpoint yet"
-        return f"the last good checkpoint is {self._store.place(self.saved_step)}"
+        return f"the last good checkpoint is {self._store.path_of(self.saved_step)}"
 
     def _take(self) -> Snapshot:
         return take_snapshot({name: part.state_dict() for name, part in self._parts.items()})

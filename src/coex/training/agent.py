@@ -68,7 +68,7 @@ class Agent:
         self._held_steps += held * rollout.num_transitions
         metrics = self._learner.update(rollout, rewards, steps_before, hold_policy=held)
         metrics |= {"held_steps": float(self._held_steps), "reward/mean": rollout.rewards.mean().item()}
-        self._learner.network.take_in(rollout.views["policy"][:-1])
+        self._learner.network.update_mean_frame(rollout.views["policy"][:-1])
         if self.bonus and rewarded:
             metrics["bonus/mean"] = rewarded.bonus.mean().item()
             with _one_thread():

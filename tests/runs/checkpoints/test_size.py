@@ -26,7 +26,7 @@ def test_a_million_counted_states_are_under_100_mb_and_load_in_under_5_s(tmp_pat
     assert len(counts) == 1_000_000
     saved.state["agent"]["bonus"]["counts"] = counts.state_dict()
     store.write(160, saved.manifest.config, {}, take_snapshot(saved.state))
-    assert sum(path.stat().st_size for path in store.place(160).iterdir()) < 100e6
+    assert sum(path.stat().st_size for path in store.path_of(160).iterdir()) < 100e6
     started = time.monotonic()
     again = VisitCounts(4)
     again.load_state_dict(store.read(160).state["agent"]["bonus"]["counts"])

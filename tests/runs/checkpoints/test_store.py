@@ -43,14 +43,14 @@ def test_what_is_written_is_read(store: CheckpointStore) -> None:
     assert torch.equal(saved.state["net"], TREE["net"])
     assert saved.state["table"].tolist() == list(range(200))
     assert saved.state["generator"] == {"state": 2**100}
-    assert sorted(path.name for path in store.place(80).iterdir()) == FILES
+    assert sorted(path.name for path in store.path_of(80).iterdir()) == FILES
 
 
 def test_every_byte_counts(store: CheckpointStore) -> None:
     """All bytes of the manifest, and 500 of each other file, one at a time, with one bit or all of them flipped."""
     flips = 0
     for name in FILES:
-        path = store.place(80) / name
+        path = store.path_of(80) / name
         content = path.read_bytes()
         places = range(len(content)) if name == manifest.NAME else np.linspace(0, len(content) - 1, 500, dtype=int)
         for place in map(int, places):
@@ -67,7 +67,7 @@ def test_every_byte_counts(store: CheckpointStore) -> None:
 
 def test_every_truncation_is_noticed(store: CheckpointStore) -> None:
     for name in FILES:
-        path = store.place(80) / name
+        path = store.path_of(80) / name
         content = path.read_bytes()
         for length in {0, 1, len(content) - 1, *range(0, len(content), max(1, len(content) // 150))}:
             path.write_bytes(content[:length])
@@ -81,7 +81,7 @@ def test_every_truncation_is_noticed(store: CheckpointStore) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_missing_and_added_files_are_noticed(name: str, store: CheckpointStore, tmp_path: Path) -> None:
-    path = store.place(80) / name
+    path = store.path_of(80) / name
     path.rename(tmp_path / "elsewhere")
     with pytest.raises(DamagedError, match=f"{name} is missing"):
         store.read(80)
@@ -90,7 +90,7 @@ def test_missing_and_added_files_are_noticed(name: str, store: CheckpointStore, 
         store.read(80)
     path.unlink()
     shutil.copy(tmp_path / "elsewhere", path)
-    (store.place(80) / "extra.bin").touch()
+    (store.path_of(80) / "extra.bin").touch()
     with pytest.raises(DamagedError, match=r"extra.bin is not one of its files"):
         store.read(80)
 
@@ -119,14 +119,14 @@ def test_a_pickle_bomb_is_refused_and_does_not_go_off(
 ) -> None:
     fuse = tmp_path / "fuse"
     bomb = bombs(fuse)[kind]
-    content = (store.place(80) / manifest.NAME).read_bytes()
-    (store.place(80) / name).write_bytes(bomb)
+    content = (store.path_of(80) / manifest.NAME).read_bytes()
+    (store.path_of(80) / name).write_bytes(bomb)
     with pytest.raises(DamagedError):
         store.read(80)
     if name != manifest.NAME:  # whoever made it may have made a manifest that fits
         body = json.loads(content)["body"]
         forged = replace(Manifest(**body), files=body["files"] | {name: describe(bomb)})
-        (store.place(80) / manifest.NAME).write_bytes(forged.to_bytes())
+        (store.path_of(80) / manifest.NAME).write_bytes(forged.to_bytes())
         with pytest.raises(DamagedError):
             store.read(80)
     assert not fuse.exists()
@@ -135,7 +135,7 @@ def test_a_pickle_bomb_is_refused_and_does_not_go_off(
 
 
 def test_a_newer_format_is_refused_in_one_line(store: CheckpointStore) -> None:
-    path = store.place(80) / manifest.NAME
+    path = store.path_of(80) / manifest.NAME
     body = asdict(replace(store.read(80).manifest, format=manifest.FORMAT + 1)) | {"something": "new"}
     path.write_bytes(manifest._render(body))
     with pytest.raises(UsageError, match=r"has format 2, and this coex reads up to 1: install a newer coex"):
@@ -143,7 +143,7 @@ def test_a_newer_format_is_refused_in_one_line(store: CheckpointStore) -> None:
 
 
 def test_a_checkpoint_under_another_name_is_noticed(store: CheckpointStore) -> None:
-    store.place(80).rename(store.place(160))
+    store.path_of(80).rename(store.path_of(160))
     with pytest.raises(DamagedError, match="written at step 80"):
         store.read(160)
 
@@ -193,6 +193,6 @@ def test_a_checkpoint_that_does_not_fit_on_the_disk_leaves_no_trace(store: Check
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert {path: path.read_bytes() for path in store.path.rglob("*") if path.is_file()} == before
-    assert os.listdir(store.path) == [store.place(80).name]
+    assert os.listdir(store.path) == [store.path_of(80).name]
     write(store, 160)
     assert store.steps() == [80, 160]

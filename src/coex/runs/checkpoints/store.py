@@ -49,7 +49,7 @@ class CheckpointStore:
         found = [(_NAME.fullmatch(path.name), path) for path in self.path.iterdir()]
         return sorted(int(match[1]) for match, path in found if match and path.is_dir() and not path.is_symlink())
 
-    def place(self, step: int) -> Path:
+    def path_of(self, step: int) -> Path:
         return self.path / f"step-{step:012d}"
 
     def write(self, step: int, config: dict[str, Any], logs: dict[str, int], snapshot: Snapshot) -> None:
@@ -67,7 +67,7 @@ class CheckpointStore:
             last = Manifest(manifest.FORMAT, step, config, logs, versions(), described)
             _write_synced(scratch / manifest.NAME, last.to_bytes())
             _sync_directory(scratch)
-            scratch.rename(self.place(step))
+            scratch.rename(self.path_of(step))
             _sync_directory(self.path)
         except OSError:
             with contextlib.suppress(OSError):
@@ -76,7 +76,7 @@ class CheckpointStore:
 
     def read(self, step: int) -> Saved:
         """The checkpoint of that step; raises DamagedError, or UsageError when its format is too new."""
-        place = self.place(step)
+        place = self.path_of(step)
         try:
             contents = _read_files(place)
             found = Manifest.from_bytes(contents.pop(manifest.NAME))
@@ -106,7 +106,7 @@ class CheckpointStore:
             firsts = {step // config.keep_every_steps: step for step in reversed(steps)}
             kept |= {first for multiple, first in firsts.items() if multiple}
         for step in set(steps) - kept:
-            shutil.rmtree(self.place(step))
+            shutil.rmtree(self.path_of(step))
 
     def clear(self) -> None:
         """Removes what interrupted writes have left behind."""
@@ -117,10 +117,10 @@ class CheckpointStore:
 
     def set_aside(self, step: int) -> None:
         """Makes room for a new checkpoint of that step; the damaged one can still be looked at."""
-        target = self.place(step).with_name(f"{_DAMAGED}{self.place(step).name}")
+        target = self.path_of(step).with_name(f"{_DAMAGED}{self.path_of(step).name}")
         if target.exists():
             shutil.rmtree(target)
-        self.place(step).rename(target)
+        self.path_of(step).rename(target)
 
 
 def versions() -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The loop as a whole: it repeats itself, and it learns."""
 
 import contextlib
+import random
 import subprocess
 import sys
 import time
@@ -91,6 +92,16 @@ def test_the_bonus_may_have_a_value_of_its_own(tmp_path: Path) -> None:
     first, second = (run(tmp_path / name, method="ppo+simhash", **settings) for name in ("first", "second"))
     assert first == second
     assert "bonus_explained_variance" in first[-1]
+
+
+def test_the_generators_of_the_program_are_left_alone(tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    random.seed(5)
+    expected = torch.rand(1).item(), random.random()
+    torch.manual_seed(5)
+    random.seed(5)
+    run(tmp_path / "run", total_steps=20, num_envs=4, num_workers=0)
+    assert (torch.rand(1).item(), random.random()) == expected
 
 
 def test_a_run_ends_with_the_rollout_it_is_in(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import contextlib
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -48,6 +48,18 @@ class GlobalGenerators:
         random.setstate(state["python"])
         if self._device.type == "cuda" and "cuda" in state:
             torch.cuda.set_rng_state(state["cuda"], self._device)
+
+
+@contextlib.contextmanager
+def preserved_generators() -> Iterator[None]:
+    """Leaves the generators of the program that trains as they were: a run seeds them for itself."""
+    states = torch.get_rng_state(), np.random.get_state(legacy=False), random.getstate()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+        random.setstate(states[2])
 
 
 def restore(saved: Saved, name: str, part: Stateful) -> Any:

@@ -19,7 +19,7 @@ from coex.runs.lock import RunLock
 from coex.runs.log import RunLog
 from coex.runs.progress import Progress
 from coex.runs.resume import find_checkpoint
-from coex.runs.saver import Saver, Stateful, restore
+from coex.runs.saver import Saver, Stateful, preserved_generators, restore
 from coex.runs.stopping import Interrupted
 from coex.training.agent import Agent, all_views, split_seed
 
@@ -46,6 +46,7 @@ def train(
     env_seed, *seeds = split_seed(config.seed)
     with contextlib.ExitStack() as stack:
         stack.enter_context(RunLock(out))
+        stack.enter_context(preserved_generators())
         saved = find_checkpoint(config, out, progress) if resume else None
         env = VectorEnv(
             config.game,

@@ -11,10 +11,10 @@ from coex.errors import UsageError
 class ADMConfig:
     """The attention, the terms of Eq. 5 and how they are optimised."""
 
-    attention: Literal["sparsemax", "softmax"] = "sparsemax"
-    action_loss: bool = True
-    cell_loss: bool = True
-    entropy_loss: bool = True
+    attention: Literal["sparsemax", "softmax"] = "sparsemax"  # of Eq. 3
+    action_loss: bool = True  # L_action of Eq. 5
+    cell_loss: bool = True  # L_cell of Eq. 5
+    entropy_loss: bool = True  # the entropy of Eq. 5
     entropy_weight: float = 0.001  # λ_ent
     learning_rate: float = 1e-3  # Adam's
     minibatch: int = 128  # transitions a gradient step, at most; a rollout that is no larger is one
@@ -27,8 +27,8 @@ class ADMConfig:
     leak: float = 0.1  # of softmax's gradient into sparsemax's, which is 0 once attention rests on one cell; 0: none
     found_at: float = 1.5  # times as many right guesses as by chance: the player is found, and the policy may learn
     found_by: int = 50_000  # steps after which the policy learns in any case; 0: from the start
-    pixel_mean: float = 60.0
-    pixel_std: float = 50.0
+    pixel_mean: float = 60.0  # pixels less this
+    pixel_std: float = 50.0  # divided by this
 
     def __post_init__(self) -> None:
         if self.attention not in ("sparsemax", "softmax"):
@@ -60,9 +60,9 @@ class ClusterConfig:
     """
 
     threshold: float = 0.7  # τ
-    embedding_size: int = 64
-    projection_scale: float = 0.7
-    seed: int = 0
+    embedding_size: int = 64  # numbers that a frame is projected to
+    projection_scale: float = 0.7  # 1: as a Glorot-uniform layer's
+    seed: int = 0  # of the projection
 
     def __post_init__(self) -> None:
         for name in ("threshold", "embedding_size", "projection_scale"):
@@ -78,9 +78,9 @@ class CoexConfig:
 
     state: str = "xycR"  # any of x, y (location), c (room), R (score so far)
     locator: Literal["adm", "ram", "random"] = "adm"  # ram: the truth; random: the control of appendix F
-    rooms: Literal["clusters", "ram"] = "clusters"
-    adm: ADMConfig = field(default_factory=ADMConfig)
-    clusters: ClusterConfig = field(default_factory=ClusterConfig)
+    rooms: Literal["clusters", "ram"] = "clusters"  # where c comes from; ram: the truth
+    adm: ADMConfig = field(default_factory=ADMConfig)  # the model's settings
+    clusters: ClusterConfig = field(default_factory=ClusterConfig)  # the rooms' settings
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.state) - set("xycR"))
@@ -116,7 +116,7 @@ class CoexConfig:
 class SimHashConfig:
     """The length of the binary code; the paper's is 128."""
 
-    bits: int = 128
+    bits: int = 128  # of the hash, a multiple of 64
 
     def __post_init__(self) -> None:
         if self.bits < 1 or self.bits % 64:

@@ -18,16 +18,16 @@ LearnerConfig = A2CConfig | PPOConfig
 class RunConfig:
     """One run, complete: the same configuration on the same machine gives the same run."""
 
-    game: str
-    method: str
+    game: str  # as coex games lists them, or gym:ID
+    method: str  # as coex methods lists them
     preset: str = "default"  # what the other settings are by default
     total_steps: int = 1_000_000  # agent steps over all environments
-    seed: int = 0
-    num_envs: int = 16
+    seed: int = 0  # the same seed gives the same run
+    num_envs: int = 16  # side by side
     num_workers: int = -1  # processes for the environments; 0: none, they run in this one; -1: one a core
     schedule_steps: int = 0  # the learning rate reaches 0 here; 0: at total_steps
     log_every_steps: int = 0  # 0: about 200 points a run, from 1,000 to 50,000 steps apart
-    device: str = "cpu"
+    device: str = "cpu"  # where the networks run
     env: GameConfig = field(default_factory=GameConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     learner: LearnerConfig = field(default_factory=A2CConfig)

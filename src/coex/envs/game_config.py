@@ -11,7 +11,7 @@ from coex.errors import UsageError
 class GameConfig:
     """How one game is played. The defaults are the paper's for A2C."""
 
-    frame_skip: int = 4
+    frame_skip: int = 4  # emulator frames a step
     sticky: float = 0.0  # chance that an emulator frame repeats the last action instead of taking the new one
     max_noops: int = 30  # an episode begins with 1 to this many frames without action; 0: none
     max_episode_frames: int = 108_000  # half an hour of play, then the episode is truncated

@@ -7,7 +7,7 @@ import numpy as np
 
 from coex.config.run import RunConfig
 from coex.envs import VectorEnv
-from coex.training.agent import Agent, all_views, split_seed
+from coex.training.agent import Agent, make_env, split_seed
 from coex.training.loop import pick_device
 
 
@@ -20,12 +20,5 @@ def environment_seed(seed: int) -> np.random.SeedSequence:
 def open_agent(config: RunConfig) -> Iterator[tuple[VectorEnv, Agent]]:
     """Yields the environments and the agent of a new run, before its first step; both end with the context."""
     env_seed, *seeds = split_seed(config.seed)
-    with VectorEnv(
-        config.game,
-        config.env,
-        num_envs=config.num_envs,
-        num_workers=config.num_workers,
-        views=all_views(config),
-        seed=env_seed,
-    ) as env:
+    with make_env(config, env_seed) as env:
         yield env, Agent(config, env, seeds, pick_device(config.device))

@@ -30,6 +30,18 @@ def all_views(config: RunConfig) -> dict[str, Shape]:
     return {"policy": POLICY_SHAPE, **config.views(), **diagnostic_views(config)}
 
 
+def make_env(config: RunConfig, seed: np.random.SeedSequence) -> VectorEnv:
+    """Returns a run's environments, painting all that it looks at."""
+    return VectorEnv(
+        config.game,
+        config.env,
+        num_envs=config.num_envs,
+        num_workers=config.num_workers,
+        views=all_views(config),
+        seed=seed,
+    )
+
+
 class Agent:
     """What learns: one iteration collects, rewards and updates."""
 

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from coex.config.run import RunConfig
-from coex.envs import VectorEnv
 from coex.errors import CoexError, UsageError
 from coex.runs.checkpoints import CheckpointStore
 from coex.runs.directory import RunDirectory, check_unused
@@ -21,7 +20,7 @@ from coex.runs.progress import Progress
 from coex.runs.resume import find_checkpoint
 from coex.runs.saver import Saver, Stateful, preserved_generators, restore
 from coex.runs.stopping import Interrupted
-from coex.training.agent import Agent, all_views, split_seed
+from coex.training.agent import Agent, make_env, split_seed
 
 
 def train(
@@ -48,14 +47,7 @@ def train(
         stack.enter_context(RunLock(out))
         stack.enter_context(preserved_generators())
         saved = find_checkpoint(config, out, progress) if resume else None
-        env = VectorEnv(
-            config.game,
-            config.env,
-            num_envs=config.num_envs,
-            num_workers=config.num_workers,
-            views=all_views(config),
-            seed=env_seed,
-        )
+        env = make_env(config, env_seed)
         agent = Agent(config, stack.enter_context(env), seeds, device)
         # Before the logs are cut back: a checkpoint that does not fit changes nothing.
         restarted: list[int] = restore(saved, "agent", agent) if saved else []

@@ -13,8 +13,9 @@ from gymnasium import spaces
 from coex.envs.atari import AtariGame
 from coex.envs.game_config import GameConfig
 from coex.envs.gym import GymGame
+from coex.envs.processes import serve
 from coex.envs.vector import SharedMemory
-from coex.envs.worker import Assignment, serve
+from coex.envs.worker import Assignment, Worker
 from coex.errors import UsageError
 from tests.conftest import VIEW_SHAPES
 
@@ -161,7 +162,7 @@ def test_an_environment_that_fails_is_one_line_with_its_place() -> None:
     assignment = Assignment("gym:CoexBroken-v0", PLAIN, 0, [np.random.SeedSequence(0)])
     for request in ("reset", "step"):
         ours.send((request, None))
-    serve({theirs: slice(0, 1)}, assignment, memory.arrays)
+    serve({theirs: slice(0, 1)}, lambda: Worker(assignment, memory.arrays()))
     assert [ours.recv()[0] for _ in range(2)] == ["ready", "done"]
     kind, error = ours.recv()
     assert kind == "failed"

@@ -1,6 +1,7 @@
 """One Atari game: frame skip, no-ops, sticky actions and a state that can be saved and restored exactly."""
 
-from typing import Any
+import zlib
+from typing import Any, NamedTuple
 
 import ale_py
 import numpy as np
@@ -14,6 +15,22 @@ from coex.errors import UsageError
 TWO_PLAYER_ROMS = ("combat", "joust", "maze_craze", "warlords")
 # By full name, as Gymnasium registers them: MsPacman, UpNDown.
 ROMS = {rom.title().replace("_", ""): rom for rom in sorted(roms.get_all_rom_ids()) if rom not in TWO_PLAYER_ROMS}
+
+
+class SavedGame(NamedTuple):
+    """An emulator's state."""
+
+    emulator: ALEState
+    episode_frames: int
+
+    def pack(self) -> bytes:
+        """Returns it as bytes: one or two kilobytes."""
+        return self.episode_frames.to_bytes(4, "little") + zlib.compress(self.emulator.serialize(), 1)
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "SavedGame":
+        """Returns what was packed."""
+        return cls(ALEState(zlib.decompress(packed[4:])), int.from_bytes(packed[:4], "little"))
 
 
 class AtariGame:
@@ -43,15 +60,18 @@ class AtariGame:
         self._max_frames = config.first_episode_frames(self.generator)
 
     def reset(self) -> None:
+        self.begin(self.config.draw_noops(self.generator))
+
+    def begin(self, start: int) -> None:
+        """Begins an episode with that many frames without action."""
         self._ale.reset_game()
         self._last_action = 0
         self._episode_frames = 0
-        if self.config.max_noops:
-            for _ in range(self.generator.integers(1, self.config.max_noops + 1)):
-                self._ale.act(Action.NOOP)
-                self._episode_frames += 1
-                if self._ale.game_over():
-                    self._ale.reset_game()
+        for _ in range(start):
+            self._ale.act(Action.NOOP)
+            self._episode_frames += 1
+            if self._ale.game_over():
+                self._ale.reset_game()
         for screen in self._screens:
             self._ale.getScreen(screen)
 
@@ -105,19 +125,32 @@ class AtariGame:
 
     def load_state_dict(self, state: dict[str, Any]) -> bool:
         """Restores everything; what follows is identical to what followed the save."""
-        # A saved state leaves something out that decides which way Q*bert goes: whether the emulator has acted since
-        # its reset. It is brought about beforehand.
-        self._ale.reset_game()
-        if state["episode_frames"]:
-            self._ale.act(Action.NOOP)
-        self._ale.restoreSystemState(ALEState(state["emulator"].tobytes()))
+        self._restore(ALEState(state["emulator"].tobytes()), state["episode_frames"])
         self._painter.screens[...] = state["screens"]
-        self._painter.forget()
         self.generator.bit_generator.state = state["generator"]
         self._last_action = state["last_action"]
-        self._episode_frames = state["episode_frames"]
         self._max_frames = state["max_frames"]
         return True
+
+    def save(self) -> "SavedGame":
+        """Returns what play goes on from with `restore`, without the generator: at a tenth of a state's cost."""
+        return SavedGame(self._ale.cloneSystemState(), self._episode_frames)
+
+    def restore(self, saved: "SavedGame") -> None:
+        """Goes on from a saved game; its picture can be painted after the next step."""
+        self._restore(saved.emulator, saved.episode_frames)
+        self._last_action = 0
+
+    def _restore(self, emulator: ALEState, episode_frames: int) -> None:
+        # A saved state leaves something out that decides which way Q*bert goes: whether the emulator has acted since
+        # its reset. It is brought about beforehand. (A reset takes fifty times as long as an action.)
+        if episode_frames:
+            self._ale.act(Action.NOOP)
+        else:
+            self._ale.reset_game()
+        self._ale.restoreSystemState(emulator)
+        self._episode_frames = episode_frames
+        self._painter.forget()
 
     def close(self) -> None:
         pass  # the emulator goes with the object

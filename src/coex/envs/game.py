@@ -20,7 +20,10 @@ class Game(Protocol):
 
     action_names: list[str]
 
+    @property
+    def lives(self) -> int: ...  # 0 where none are counted
     def reset(self) -> None: ...
+    def begin(self, start: int) -> None: ...  # the episode of that number: see `draw_start`
     def step(self, action: int) -> tuple[float, bool, bool]: ...
     def paint(self, out: Views, fresh: bool) -> None: ...
     def rgb(self) -> Frame: ...
@@ -40,6 +43,11 @@ def make_game(game: str, config: GameConfig, seed: np.random.SeedSequence) -> Ga
     from coex.envs.gym import GymGame  # only those who use it wait for Gymnasium's imports
 
     return GymGame(game.removeprefix(GYM_PREFIX), config, seed)
+
+
+def draw_start(game: str, config: GameConfig, generator: np.random.Generator) -> int:
+    """Returns the number of a real start, as `reset` draws it: an Atari game's frames without action, or a seed."""
+    return config.draw_noops(generator) if is_atari(game) else config.draw_level(generator)
 
 
 def resolve_game(name: str) -> str:

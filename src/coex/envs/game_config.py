@@ -44,6 +44,14 @@ class GameConfig:
             return self.max_episode_frames
         return min(self.max_episode_frames, self.frame_skip + int(generator.integers(self.stagger)))
 
+    def draw_noops(self, generator: np.random.Generator) -> int:
+        """Returns how many frames without action an Atari game's next episode begins with."""
+        return int(generator.integers(1, self.max_noops + 1)) if self.max_noops else 0
+
+    def draw_level(self, generator: np.random.Generator) -> int:
+        """Returns the seed of a Gymnasium environment's next episode."""
+        return self.first_level + int(generator.integers(self.levels or 2**31 - 1))
+
     def with_whole_episodes(self) -> "GameConfig":
         """For who measures an agent: none is cut off to stagger the environments."""
         return replace(self, stagger=0)

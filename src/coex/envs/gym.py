@@ -46,14 +46,15 @@ class GymGame:
         self._played: list[int] = []  # its actions so far
 
     def reset(self) -> None:
+        # A seed an episode, from our own generator: a resumed run meets the same episodes.
+        self.begin(self.config.draw_level(self.generator))
+
+    def begin(self, start: int) -> None:
+        """Begins the episode of that seed."""
         self._last_action = 0
         self._episode_frames = 0
-        # A seed an episode, from our own generator: a resumed run meets the same episodes.
-        self._begin(self.config.first_level + int(self.generator.integers(self.config.levels or 2**31 - 1)))
-
-    def _begin(self, seed: int) -> None:
-        self._seed, self._played = seed, []
-        observation, _ = self._env.reset(seed=seed)
+        self._seed, self._played = start, []
+        observation, _ = self._env.reset(seed=start)
         self._picture = self._look(observation)
 
     def step(self, action: int) -> tuple[float, bool, bool]:
@@ -75,6 +76,11 @@ class GymGame:
 
     def paint(self, out: Views, fresh: bool) -> None:
         paint_frames(out, np.asarray(cv2.cvtColor(self._picture, cv2.COLOR_RGB2GRAY), np.uint8), self._picture, fresh)
+
+    @property
+    def lives(self) -> int:
+        """None are counted."""
+        return 0
 
     def rgb(self) -> Frame:
         """(H, W, 3) the current picture in full size."""
@@ -108,7 +114,7 @@ class GymGame:
         return False
 
     def _replay(self, seed: int, actions: Sequence[int], picture: int) -> bool:
-        self._begin(seed)
+        self.begin(seed)
         for action in actions:
             _, terminated, truncated = self._act(action)
             if terminated or truncated:

@@ -1,15 +1,11 @@
 """Many environments at once, in worker processes that write their views into shared memory."""
 
-import contextlib
 import ctypes
-import itertools
-import multiprocessing
-import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.sharedctypes import RawArray
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -17,11 +13,10 @@ from numpy.typing import NDArray
 
 from coex.envs.game import is_atari
 from coex.envs.game_config import GameConfig
+from coex.envs.processes import Channel, InProcess, close_workers, count_workers, split_evenly, start_worker
 from coex.envs.views import Shape, check_view
-from coex.envs.worker import Assignment, SharedArrays, Worker, serve
-from coex.errors import CoexError, UsageError
-
-_CLOSE_SECONDS = 5.0
+from coex.envs.worker import Assignment, SharedArrays, Worker
+from coex.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -55,50 +50,6 @@ class SharedMemory:
         )
 
 
-class _Here:
-    """Stands for a connection to a worker that is in this process: what is asked is done when the answer is wanted."""
-
-    def __init__(self, worker: Worker, members: slice) -> None:
-        self._worker = worker
-        self._members = members
-        self._asked: tuple[str, Any] = ("", None)
-
-    def send(self, message: tuple[str, Any]) -> None:
-        self._asked = message
-        if message[0] == "close":
-            self._worker.close()
-
-    def recv(self) -> tuple[str, Any]:
-        return "done", self._worker.answer(*self._asked, self._members)
-
-    def close(self) -> None:
-        pass
-
-
-@dataclass
-class _Channel:
-    """The way to some environments of one group that one worker runs."""
-
-    members: slice
-    connection: Any  # a Connection, or _Here
-    process: Any = None  # None: this one
-
-    def send(self, request: str, payload: Any = None) -> None:
-        try:
-            self.connection.send((request, payload))
-        except (BrokenPipeError, ConnectionResetError):
-            raise CoexError(_epitaph(self.process)) from None
-
-    def receive(self) -> Any:
-        try:
-            kind, answer = self.connection.recv()
-        except (EOFError, ConnectionResetError):
-            raise CoexError(_epitaph(self.process)) from None
-        if kind == "failed":
-            raise answer
-        return answer
-
-
 class VectorEnv:
     """`num_envs` environments of one game; the answers of `step` are valid until the next call.
 
@@ -128,10 +79,9 @@ class VectorEnv:
         self.in_process = num_workers == 0
         self.views = self._arrays.views  # (N, …) what the agents see now
         self.final_views = self._arrays.final_views  # (N, …) valid where the last step ended an episode
-        self.groups = _ranges(num_envs, max(1, num_envs // group_size))
-        self._workers: list[list[_Channel]] = []  # one channel for each group that a worker has a share in
-        cores = os.cpu_count() or 1
-        shares = _ranges(num_envs, 1 if self.in_process else cores if num_workers < 0 else num_workers)
+        self.groups = split_evenly(num_envs, max(1, num_envs // group_size))
+        self._workers: list[list[Channel]] = []  # one channel for each group that a worker has a share in
+        shares = split_evenly(num_envs, count_workers(num_workers))
         seeds = seed.spawn(num_envs)
         try:
             for share in shares:
@@ -139,10 +89,10 @@ class VectorEnv:
                 members = [both for group in self.groups if (both := _common(share, group))]
                 if self.in_process:
                     worker = Worker(assignment, self._arrays)
-                    self._workers.append([_Channel(part, _Here(worker, part)) for part in members])
+                    self._workers.append([Channel(part, InProcess(worker, part)) for part in members])
                     self.action_names: list[str] = worker.action_names
                 else:
-                    self._workers.append(_start(assignment, memory, members))
+                    self._workers.append(start_worker(functools.partial(_make_worker, assignment, memory), members))
             if not self.in_process:
                 self.action_names, *_ = [channels[0].receive() for channels in self._workers]
         except BaseException:
@@ -197,18 +147,7 @@ class VectorEnv:
     def close(self) -> None:
         """Ends the workers; calling it again does nothing."""
         workers, self._workers = self._workers, []
-        for channels in workers:
-            with contextlib.suppress(OSError):  # that worker may have ended already
-                channels[0].connection.send(("close", None))
-        for channels in workers:
-            process = channels[0].process
-            if process is not None:
-                process.join(_CLOSE_SECONDS)
-                if process.is_alive():
-                    process.kill()
-                    process.join()
-            for channel in channels:
-                channel.connection.close()
+        close_workers(workers)
 
     def __enter__(self) -> "VectorEnv":
         return self
@@ -224,29 +163,8 @@ class VectorEnv:
         return [channels[0].receive() for channels in self._workers]
 
 
-def _start(assignment: Assignment, memory: SharedMemory, members: Sequence[slice]) -> list[_Channel]:
-    """Starts a worker's process, with a connection for each of the ranges of its environments."""
-    # A fresh interpreter for each: a fork would copy torch's locks and threads.
-    context = multiprocessing.get_context("spawn")
-    pipes = [context.Pipe() for _ in members]
-    theirs = {their: part for (_, their), part in zip(pipes, members, strict=True)}
-    process = context.Process(target=serve, args=(theirs, assignment, memory.arrays), daemon=True)
-    with _without_main():
-        process.start()
-    for their in theirs:
-        their.close()
-    return [_Channel(part, our, process) for (our, _), part in zip(pipes, members, strict=True)]
-
-
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """Hides the program's main module, which a new process would otherwise import, torch and all, before its work."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+def _make_worker(assignment: Assignment, memory: SharedMemory) -> Worker:
+    return Worker(assignment, memory.arrays())
 
 
 def _check_views(game: str, views: Mapping[str, Shape]) -> None:
@@ -256,21 +174,7 @@ def _check_views(game: str, views: Mapping[str, Shape]) -> None:
         raise UsageError(f"{game} has no RAM to look at: only Atari games do")
 
 
-def _ranges(size: int, count: int) -> list[slice]:
-    """Splits `size` things, in order, as evenly as can be."""
-    count = min(count, size)
-    edges = [size * k // count for k in range(count + 1)]
-    return [slice(start, end) for start, end in itertools.pairwise(edges)]
-
-
 def _common(one: slice, other: slice) -> slice | None:
     """Returns what two ranges share."""
     start, stop = max(one.start, other.start), min(one.stop, other.stop)
     return slice(start, stop) if start < stop else None
-
-
-def _epitaph(process: Any) -> str:
-    process.join(_CLOSE_SECONDS)
-    code = process.exitcode
-    cause = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
-    return f"an environment worker (process {process.pid}) {cause}; the run cannot go on"

@@ -1,20 +1,13 @@
 """The process that runs some of the environments and writes what they show into shared memory."""
 
-import os
-import signal
-import traceback
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from typing import Any, cast
+from typing import Any
 
-import cv2
 import numpy as np
 
 from coex.envs.game import Game, make_game
 from coex.envs.game_config import GameConfig
 from coex.envs.views import Views
-from coex.errors import CoexError
 
 
 @dataclass(frozen=True)
@@ -100,40 +93,3 @@ class Worker:
     def close(self) -> None:
         for _, game, _, _ in self._games:
             game.close()
-
-
-def serve(
-    connections: Mapping[Connection, slice], assignment: Assignment, allocate: Callable[[], SharedArrays]
-) -> None:
-    """Answers requests until told to stop or until the main process is gone.
-
-    Each connection is for some of the environments, which are stepped as a group.
-    """
-    for number in (signal.SIGINT, signal.SIGTERM):  # often sent to the whole group: the main process handles them
-        signal.signal(number, signal.SIG_IGN)
-    cv2.setNumThreads(0)  # one core a worker
-    if hasattr(os, "SCHED_BATCH"):
-        # A batch process, when woken, does not take the core from the one that woke it: the main process can
-        # wake all workers before the first of them begins its work.
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    connection = next(iter(connections))
-    try:
-        worker = Worker(assignment, allocate())
-        connection.send(("ready", worker.action_names))
-        while True:
-            for connection in cast("list[Connection]", wait(list(connections))):
-                request, payload = connection.recv()
-                if request == "close":
-                    worker.close()
-                    return
-                connection.send(("done", worker.answer(request, payload, connections[connection])))
-    except (EOFError, ConnectionError):
-        return  # the main process has ended
-    except CoexError as error:
-        connection.send(("failed", error))
-    except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        cause = " ".join(f"{type(error).__name__}: {error}".split())
-        connection.send(
-            ("failed", CoexError(f"an environment failed: {cause} ({place.filename}, line {place.lineno})"))
-        )

@@ -1,0 +1,195 @@
+"""Playing given actions from saved games, many at once, in worker processes that write what is seen to shared memory."""
+
+import ctypes
+import functools
+from collections.abc import Mapping, Sequence
+from multiprocessing.sharedctypes import RawArray
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coex.envs.atari import AtariGame, SavedGame
+from coex.envs.game import make_game
+from coex.envs.game_config import GameConfig
+from coex.envs.processes import Channel, InProcess, close_workers, count_workers, split_evenly, start_worker
+from coex.envs.views import Shape, Views
+
+
+class Start(NamedTuple):
+    """Where play begins: a real start, and what was done since."""
+
+    number: int  # of the real start (see `draw_start`)
+    actions: bytes = b""  # since then
+    saved: bytes = b""  # the packed game after them; without it, the actions are played again
+
+
+class Plan(NamedTuple):
+    """What a slot is to play: it ends with the life, or with the actions."""
+
+    slot: int
+    actions: bytes
+    start: Start | None = None  # None: where the slot stands
+    save_every: int = 1  # steps; 0: nothing is saved
+
+
+class Played(NamedTuple):
+    """What became of a plan; row t + 1 of the slot's views shows what its step t led to."""
+
+    rewards: NDArray[np.float64]  # (L,) of the steps that were taken
+    is_lost: bool  # the last of them lost a life, or the game
+    is_over: bool  # the last of them ended the game
+    steps: int  # of the emulator, those included that were played again
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+
+class _Slot:
+    """One game, and what can be gone back to since its last start."""
+
+    def __init__(self, game: Any, rows: Sequence[Views]) -> None:
+        self.game = game
+        self.steps = 0  # since the start
+        self.saves: dict[int, SavedGame] = {}  # by the steps before them
+        self._rows = rows
+        self._seen = {name: np.zeros_like(view) for name, view in rows[0].items()}
+
+    def play(self, plan: Plan) -> Played:
+        game, replayed = self.game, self._go_to(plan.start) if plan.start else 0
+        lives, rewards, is_lost, is_over = game.lives, [], False, False
+        for row, action in zip(self._rows[1:], plan.actions, strict=False):
+            reward, terminated, truncated = game.step(action)
+            self._paint(row)
+            self.steps += 1
+            rewards.append(reward)
+            is_over = terminated or truncated
+            is_lost = is_over or game.lives < lives
+            if is_lost:
+                break
+            if plan.save_every and self.steps % plan.save_every == 0 and isinstance(game, AtariGame):
+                self.saves[self.steps] = game.save()
+        return Played(np.array(rewards), is_lost, is_over, replayed + len(rewards))
+
+    def _go_to(self, start: Start) -> int:
+        """Returns how many steps it took."""
+        self.steps, self.saves = 0, {}
+        if start.saved:
+            self.game.restore(SavedGame.unpack(start.saved))
+            return 0
+        self.game.begin(start.number)
+        for action in start.actions:
+            self.game.step(action)
+        self._paint(self._rows[0])
+        return len(start.actions)
+
+    def _paint(self, row: Views) -> None:
+        # Always into the same arrays, of which the painter leaves what has not changed.
+        self.game.paint(self._seen, fresh=False)
+        for name, view in self._seen.items():
+            row[name][...] = view
+
+
+class _PoolWorker:
+    """Plays the plans of its slots, one after the other."""
+
+    def __init__(self, game: str, config: GameConfig, slots: slice, views: Mapping[str, Any]) -> None:
+        arrays = {name: _lay(*view) for name, view in views.items()}  # (N, T + 1, …)
+        self._slots = {}
+        for slot in range(slots.start, slots.stop):
+            rows = [
+                {name: view[slot, row] for name, view in arrays.items()}
+                for row in range(len(next(iter(arrays.values()))[slot]))
+            ]
+            # The same seed everywhere: a start and its actions lead to the same place in any slot.
+            self._slots[slot] = _Slot(make_game(game, config, np.random.SeedSequence(0)), rows)
+        self.action_names: list[str] = self._slots[slots.start].game.action_names
+
+    def answer(self, request: str, payload: Any, members: slice) -> Any:
+        if request == "play":
+            return [self._slots[plan.slot].play(plan) for plan in payload]
+        return [self._slots[slot].saves[step].pack() for slot, step in payload]
+
+    def close(self) -> None:
+        for slot in self._slots.values():
+            slot.game.close()
+
+
+class GamePool:
+    """`num_slots` games of one kind, each of which plays given actions from a given start.
+
+    What is played does not depend on how many workers share the slots.
+    """
+
+    def __init__(
+        self,
+        game: str,
+        config: GameConfig,
+        *,
+        num_slots: int,
+        num_steps: int,
+        num_workers: int = -1,
+        views: Mapping[str, Shape],
+    ) -> None:
+        """`num_steps`: of a plan at most; `num_workers` as in `VectorEnv`."""
+        self.num_slots = num_slots
+        self.num_steps = num_steps
+        buffers = {
+            name: (RawArray(ctypes.c_uint8, num_slots * (num_steps + 1) * int(np.prod(shape))),
+                   (num_slots, num_steps + 1, *shape))
+            for name, shape in views.items()
+        }  # fmt: skip
+        self.views = {name: _lay(*view) for name, view in buffers.items()}  # (N, T + 1, …)
+        self._shares = split_evenly(num_slots, count_workers(num_workers))
+        self._workers: list[Channel] = []
+        try:
+            for share in self._shares:
+                make = functools.partial(_PoolWorker, game, config, share, buffers)
+                if num_workers == 0:
+                    worker = make()
+                    self._workers.append(Channel(share, InProcess(worker, share)))
+                    self.action_names = worker.action_names
+                else:
+                    self._workers += start_worker(make, [share])
+            if num_workers != 0:
+                self.action_names, *_ = [worker.receive() for worker in self._workers]
+        except BaseException:
+            self.close()
+            raise
+
+    def play(self, plans: Sequence[Plan]) -> list[Played]:
+        """Plays at most one plan a slot, and returns what became of each, in the order of the plans."""
+        return self._ask("play", plans, [plan.slot for plan in plans])
+
+    def fetch(self, saves: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Returns the games that slots saved after so many steps since their starts, packed."""
+        return self._ask("fetch", saves, [slot for slot, _ in saves])
+
+    def _ask(self, request: str, payload: Sequence[Any], slots: Sequence[int]) -> list[Any]:
+        mine = [[i for i, slot in enumerate(slots) if share.start <= slot < share.stop] for share in self._shares]
+        asked = [(worker, indices) for worker, indices in zip(self._workers, mine, strict=True) if indices]
+        for worker, indices in asked:
+            worker.send(request, [payload[i] for i in indices])
+        answers: list[Any] = [None] * len(payload)
+        for worker, indices in asked:
+            for i, answer in zip(indices, worker.receive(), strict=True):
+                answers[i] = answer
+        return answers
+
+    def close(self) -> None:
+        """Ends the workers; calling it again does nothing."""
+        workers, self._workers = self._workers, []
+        close_workers([[worker] for worker in workers])
+
+    def __enter__(self) -> "GamePool":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _lay(buffer: Any, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    return np.frombuffer(buffer, np.uint8).reshape(shape)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from coex.config.archive import ArchiveConfig
 from coex.config.bonuses import ADMConfig, ClusterConfig, CoexConfig, SimHashConfig
 from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
 from coex.config.run import RunConfig
@@ -55,6 +56,12 @@ METHODS = {
         learner: f"{name} on the game's own rewards",
         **{f"{learner}+{bonus}": kind.description for bonus, kind in BONUSES.items()},
     }.items()
+}
+# Methods without rollouts, by the bonus whose states are their cells.
+ARCHIVES = {"archive": "coex", "archive-ram": "coex-ram"}
+METHODS |= {
+    "archive": "saved games in rare (x, y, room, score), learned from pixels, and a policy taught by the search from them",
+    "archive-ram": "the same with the true location and room from the game's RAM",
 }
 PRESETS = ("default", "paper")
 PAPER_STEPS = 10_000_000  # with fewer, the paper's settings bring little
@@ -117,7 +124,7 @@ def make_config(game: str, method: str, settings: dict[str, Any] | None = None, 
         raise UsageError(f"--preset takes {' or '.join(PRESETS)}, not {preset!r}")
     learner, bonus = split_method(method)
     is_paper = preset == "paper"
-    make_defaults = _ppo_defaults if learner == "ppo" else _a2c_defaults
+    make_defaults = {"a2c": _a2c_defaults, "ppo": _ppo_defaults, "archive": _archive_defaults}[learner]
     config = make_defaults(game, _bonus_settings(bonus, game, is_paper=is_paper), is_paper=is_paper)
     config = with_settings(dataclasses.replace(config, method=method, preset=preset), settings).resolved()
     if config.bonus is not None and "ram" in config.views() and not bonus.endswith("-ram"):
@@ -127,6 +134,8 @@ def make_config(game: str, method: str, settings: dict[str, Any] | None = None, 
 
 def split_method(method: str) -> tuple[str, str]:
     """Returns the names of a method's learner and bonus; raises UsageError for one that is not known."""
+    if method in ARCHIVES:
+        return "archive", ARCHIVES[method]
     learner, _, bonus = method.partition("+")
     if learner in LEARNERS and (method in METHODS or ":" in bonus):
         return learner, bonus
@@ -197,6 +206,21 @@ def _ppo_defaults(game: str, bonus: Any, *, is_paper: bool) -> RunConfig:
         env=env if is_paper else _staggered(env, game),
         learner=PPOConfig() if is_paper else PPO_DEFAULT,
         reward=_weights(RewardConfig(2.0, 1.0) if is_paper else WEIGHTS, bonus),  # of all games (appendix B)
+        bonus=bonus,
+    )
+
+
+def _archive_defaults(game: str, bonus: Any, *, is_paper: bool) -> RunConfig:
+    if is_paper:
+        raise UsageError("--preset paper: the paper has no archive; leave the preset at default")
+    atari = is_atari(game)
+    return RunConfig(
+        game=game,
+        method="",
+        num_envs=16,
+        env=GameConfig() if atari else GameConfig(frame_skip=1, max_noops=0, levels=1),
+        learner=ArchiveConfig() if atari else ArchiveConfig(returns="replay"),
+        reward=RewardConfig(),
         bonus=bonus,
     )
 

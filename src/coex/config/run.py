@@ -4,6 +4,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from coex.config.archive import ArchiveConfig
 from coex.config.checkpoints import CheckpointConfig
 from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
 from coex.config.settings import flat_settings
@@ -11,7 +12,7 @@ from coex.envs import Shape
 from coex.envs.game_config import GameConfig
 from coex.errors import UsageError
 
-LearnerConfig = A2CConfig | PPOConfig
+LearnerConfig = A2CConfig | PPOConfig | ArchiveConfig
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """What is told of a run as it goes on."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from coex.config.run import RunConfig
-from coex.rollouts.rollout import Rollout
+from coex.rollouts.rollout import Episode
 from coex.runs.directory import RunDirectory
 from coex.runs.progress import Progress
 
@@ -26,17 +26,19 @@ class RunLog:
         self._snapshot = snapshot
         self._progress = progress
         self._started = self._point_at = time.monotonic()
-        self._point_step = 0
+        self._point_step = self._last_step = 0
         self._values: dict[str, list[float]] = {}  # since the last point
         self._has_warned = False
 
-    def add(self, rollout: Rollout, metrics: Metrics, step: int) -> None:
-        self._run.add_episodes(rollout.episodes)
+    def add(self, episodes: Sequence[Episode], metrics: Metrics, step: int) -> None:
+        """Takes in the episodes that an iteration ended and its metrics; `step` is where the run has come to."""
+        self._run.add_episodes(episodes)
         for name, value in metrics.items():
             self._values.setdefault(name, []).append(value)
         every = self._config.log_every_steps
-        if step // every > (step - rollout.num_transitions) // every:
+        if step // every > self._last_step // every:
             self._log_point(step)
+        self._last_step = step
 
     def finish(self, step: int, *, finished: bool, checkpoint_seconds: float) -> dict[str, Any]:
         """The last point, if anything came since the one before, and the summary."""
@@ -69,6 +71,7 @@ class RunLog:
             "seconds": now - self._started,
             "point_seconds": now - self._point_at,
             "point_step": self._point_step,
+            "last_step": self._last_step,
             "values": self._values,
             "has_warned": self._has_warned,
         }
@@ -77,6 +80,7 @@ class RunLog:
         now = time.monotonic()
         self._started, self._point_at = now - state["seconds"], now - state["point_seconds"]
         self._point_step, self._values = state["point_step"], state["values"]
+        self._last_step = state["last_step"]
         self._has_warned = state["has_warned"]
 
     def _log_point(self, step: int, *, last: bool = False) -> None:
@@ -108,6 +112,6 @@ class RunLog:
 
 def is_blind(point: dict[str, Any]) -> bool:
     """Whether a log point shows a policy and features that do not depend on the picture, though they had time to."""
-    learned = point["step"] - point["held_steps"]
-    spreads = (point["network/spread"], point["network/policy_spread"])
-    return learned >= _PATIENCE and max(spreads) < _BLIND_SPREAD
+    learned = point["step"] - point.get("held_steps", 0)
+    spreads = [point[name] for name in ("network/spread", "network/policy_spread") if name in point]
+    return bool(spreads) and learned >= _PATIENCE and max(spreads) < _BLIND_SPREAD

@@ -69,6 +69,9 @@ class Progress:
             else duration(point["seconds"]),
             f"return {number(point['return_mean40'])} over {point['episodes']} episodes",
         ]
+        if "archive/cells" in point:
+            rooms, cells, best = point["archive/rooms"], point["archive/cells"], point["archive/best"]
+            parts.append(f"{rooms} rooms and {cells:,} cells in the archive, best score {number(best)}")
         if point.get("held_steps", 0) == step:
             parts.append("waiting for the player to be found")
         if point.get("adm/distance") is not None:

@@ -12,7 +12,7 @@ from coex.envs import POLICY_SHAPE, Shape, VectorEnv
 from coex.learners.batch import make_rewards
 from coex.learners.networks import SamplingPolicy
 from coex.rollouts.collector import Collector
-from coex.rollouts.rollout import Rollout
+from coex.rollouts.rollout import Episode, Rollout
 from coex.runs.saver import GlobalGenerators
 from coex.training.diagnostics import Diagnostics, States, diagnostic_views
 from coex.training.make import make_bonus, make_learner
@@ -60,10 +60,18 @@ class Agent:
         self._env = env
         self._held_steps = 0  # while the policy waited for the bonus to be ready
 
-    def iterate(self) -> tuple[Rollout, Metrics]:
-        """Collects a rollout, rewards it and learns from it; returns it with what it brought."""
+    @property
+    def steps_done(self) -> int:
+        return self.collector.steps_done
+
+    def begin(self) -> None:
+        """Begins the first episodes."""
+        self.collector.reset()
+
+    def iterate(self) -> tuple[list[Episode], Metrics]:
+        """Collects a rollout, rewards it and learns from it; returns the episodes that ended, and metrics."""
         rollout, metrics, _ = self._iterate()
-        return rollout, metrics
+        return rollout.episodes, metrics
 
     def watch(self) -> tuple[Rollout, States]:
         """Does as `iterate`, and returns the rollout with the states that the bonus counted."""

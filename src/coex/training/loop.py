@@ -3,13 +3,15 @@
 import contextlib
 import ctypes
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+from coex.config.archive import ArchiveConfig
 from coex.config.run import RunConfig
 from coex.errors import CoexError, UsageError
 from coex.runs.checkpoints import CheckpointStore
@@ -21,6 +23,7 @@ from coex.runs.resume import find_checkpoint
 from coex.runs.saver import Saver, Stateful, preserved_generators, restore
 from coex.runs.stopping import Interrupted
 from coex.training.agent import Agent, make_env, split_seed
+from coex.training.archive_agent import ArchiveAgent, make_pool
 
 
 def train(
@@ -47,8 +50,7 @@ def train(
         stack.enter_context(RunLock(out))
         stack.enter_context(preserved_generators())
         saved = find_checkpoint(config, out, progress) if resume else None
-        env = make_env(config, env_seed)
-        agent = Agent(config, stack.enter_context(env), seeds, device)
+        agent = _make_agent(config, stack, env_seed, seeds, device)
         # Before the logs are cut back: a checkpoint that does not fit changes nothing.
         restarted: list[int] = restore(saved, "agent", agent) if saved else []
         logs = saved.manifest.logs if saved else {} if resume else None
@@ -61,7 +63,7 @@ def train(
             restore(saved, "scores", run.scores)
             restore(saved, "log", log)
         else:
-            agent.collector.reset()
+            agent.begin()
             saver.save(0)
         if restarted:
             progress.warn(
@@ -76,26 +78,26 @@ def train(
 
 def _loop(
     config: RunConfig,
-    agent: Agent,
+    agent: Agent | ArchiveAgent,
     log: RunLog,
     saver: Saver,
     should_stop: Callable[[], bool],
     interrupting: Callable[[], AbstractContextManager[None]],
 ) -> dict[str, Any]:
     """Iterates until the end, or until it is asked to stop, and leaves a checkpoint and a summary."""
-    step, abandoned = agent.collector.steps_done, False
+    step, abandoned = agent.steps_done, False
     while step < config.total_steps and not should_stop():
         guard = interrupting if saver.begin_iteration(step) else contextlib.nullcontext
         try:
             with guard():
-                rollout, metrics = agent.iterate()
+                episodes, metrics = agent.iterate()
         except Interrupted:
             abandoned = True
             break
         except CoexError as error:
             raise CoexError(f"stopped at step {step:,}: {error}; {saver.last_good()}") from error
-        step = agent.collector.steps_done
-        log.add(rollout, metrics, step)
+        step = agent.steps_done
+        log.add(episodes, metrics, step)
         saver.end_iteration(step)
     saved = saver.save(step, abandoned=abandoned)
     is_finished = saved and step >= config.total_steps
@@ -103,6 +105,19 @@ def _loop(
     if not saved:
         raise CoexError(f"the run ended at step {step:,} without a checkpoint of it; {saver.last_good()}")
     return summary
+
+
+def _make_agent(
+    config: RunConfig,
+    stack: contextlib.ExitStack,
+    env_seed: np.random.SeedSequence,
+    seeds: Sequence[np.random.SeedSequence],
+    device: torch.device,
+) -> Agent | ArchiveAgent:
+    """Returns what learns; its environments end with the stack."""
+    if isinstance(config.learner, ArchiveConfig):
+        return ArchiveAgent(config, stack.enter_context(make_pool(config)), seeds, device)
+    return Agent(config, stack.enter_context(make_env(config, env_seed)), seeds, device)
 
 
 def pick_device(name: str) -> torch.device:

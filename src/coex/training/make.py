@@ -29,6 +29,7 @@ def make_learner(config: RunConfig, num_actions: int, seed: np.random.SeedSequen
             return A2C(network, config.learner, config.schedule_steps)
         case PPOConfig():
             return PPO(network, config.learner, config.schedule_steps, int(seed.generate_state(1)[0]))
+    raise TypeError(f"{config.method} learns from no rollouts")
 
 
 def make_bonus(config: RunConfig, num_actions: int, seed: np.random.SeedSequence, device: torch.device) -> Bonus | None:

@@ -1,0 +1,1 @@
+"""An archive of saved games in rare places, and a policy that is taught by the search from them."""

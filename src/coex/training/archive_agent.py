@@ -1,0 +1,135 @@
+"""The archive as a method: exploring from saved games, then teaching a policy that plays from real starts."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from coex.archive.cells import GREY, CellEncoder
+from coex.archive.explorer import Explorer
+from coex.archive.teacher import Teacher
+from coex.config.archive import ArchiveConfig
+from coex.config.run import RunConfig
+from coex.envs import ram
+from coex.envs.game import draw_start
+from coex.envs.pool import GamePool
+from coex.method.bonus import CoexBonus
+from coex.rollouts.rollout import Episode
+from coex.runs.saver import GlobalGenerators
+from coex.training.diagnostics import diagnostic_views
+from coex.training.make import make_bonus, make_network
+
+Metrics = dict[str, float]
+Phase = Literal["explore", "demonstrate", "imitate", "play"]
+
+_LONGEST_PLAN = 240  # steps: longer ones are played in parts
+
+
+def make_pool(config: RunConfig) -> GamePool:
+    """Returns the games that a run's archive is explored in."""
+    assert isinstance(config.learner, ArchiveConfig)
+    return GamePool(
+        config.game,
+        config.env,
+        num_slots=config.num_envs,
+        num_steps=max(_LONGEST_PLAN, config.learner.burst_steps),
+        num_workers=config.num_workers,
+        views={GREY: (84, 84), **config.views(), **diagnostic_views(config)},
+    )
+
+
+class ArchiveAgent:
+    """Explores for a while, then teaches; one iteration is a batch of bursts, or a part of a round of teaching."""
+
+    def __init__(
+        self, config: RunConfig, pool: GamePool, seeds: Sequence[np.random.SeedSequence], device: torch.device
+    ) -> None:
+        assert isinstance(config.learner, ArchiveConfig)
+        network_seed, start_seed, bonus_seed, teacher_seed = seeds
+        self._generators = GlobalGenerators(int(network_seed.generate_state(1)[0]), device)
+        num_actions = len(pool.action_names)
+        bonus = make_bonus(config, num_actions, bonus_seed, device)
+        assert isinstance(bonus, CoexBonus)
+        self.bonus = bonus
+        self._config, self._settings, self._pool = config, config.learner, pool
+        encoder = CellEncoder(config.game, config.learner, bonus, num_actions)
+        explorer_seed, self._starts_seed = start_seed.spawn(2)
+        self._starts = np.random.default_rng(self._starts_seed)
+        roots = [draw_start(config.game, config.env, self._starts) for _ in range(config.learner.num_roots)]
+        self.explorer = Explorer(pool, encoder, config.learner, roots, explorer_seed)
+        network = make_network(config, num_actions).to(device)
+        self.teacher = Teacher(network, pool, encoder, config.learner, teacher_seed)
+        self._phase: Phase = "explore"
+        self._rounds = 0
+        self._true_rooms: set[int] = set()
+
+    @property
+    def steps_done(self) -> int:
+        return self.explorer.steps + self.teacher.steps
+
+    def begin(self) -> None:
+        """Does nothing: every burst says where it begins."""
+
+    def iterate(self) -> tuple[list[Episode], Metrics]:
+        """Does the next thing of its phase; returns the real games that the policy played, and metrics."""
+        settings, episodes, metrics = self._settings, [], {}
+        match self._phase:
+            case "explore":
+                metrics = self.explorer.explore()
+                self._note_true_rooms()
+                if self.explorer.steps >= settings.explore_steps and self.explorer.best[0] > 0:
+                    self._phase = "demonstrate"
+            case "demonstrate":
+                starts = [self._draw() for _ in range(settings.num_starts)]
+                metrics = self.teacher.demonstrate(self.explorer.best[1], starts)
+                self._phase = "imitate"
+            case "imitate":
+                metrics = self.teacher.imitate(settings.num_updates if self._rounds else settings.first_updates)
+                self._phase = "play"
+            case "play":
+                numbers = [self._draw() for _ in range(self._pool.num_slots)]
+                episodes, metrics = self.teacher.play_and_repair(numbers, self.steps_done)
+                self._rounds += 1
+                self._phase = "imitate"
+        return episodes, metrics
+
+    def _draw(self) -> int:
+        return draw_start(self._config.game, self._config.env, self._starts)
+
+    def _note_true_rooms(self) -> None:
+        """For the record: which rooms were truly reached, in games whose RAM tells."""
+        if "ram" in self._pool.views and self._config.game in ram.ROOM_GAMES:
+            memory = self._pool.views["ram"][:, 1:].reshape(-1, ram.RAM_BYTES)
+            visible = ram.player_visible(self._config.game, memory)
+            self._true_rooms |= set(ram.room(self._config.game, memory[visible]).tolist())
+
+    def snapshot(self) -> dict[str, Any]:
+        """Returns what only a log point needs."""
+        figures = {"teach/rounds": self._rounds, "teach/steps": self.teacher.steps}
+        if self._true_rooms:
+            figures |= {"rooms/true": len(self._true_rooms)}
+        return self.explorer.snapshot() | self.bonus.snapshot() | figures
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "learner": self.teacher.state_dict(),
+            "bonus": self.bonus.state_dict(),
+            "explorer": self.explorer.state_dict(),
+            "phase": self._phase,
+            "rounds": self._rounds,
+            "true_rooms": sorted(self._true_rooms),
+            "starts": self._starts.bit_generator.state,
+            "generators": self._generators.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> list[int]:
+        """Goes on from what `state_dict` returned; no environment has to begin anew."""
+        self.teacher.load_state_dict(state["learner"])
+        self.bonus.load_state_dict(state["bonus"])
+        self.explorer.load_state_dict(state["explorer"])
+        self._phase, self._rounds = state["phase"], state["rounds"]
+        self._true_rooms = set(state["true_rooms"])
+        self._starts.bit_generator.state = state["starts"]
+        self._generators.load_state_dict(state["generators"])
+        return []

@@ -56,15 +56,19 @@ class Archive:
         return len({cell.room for cell in self.entries})
 
     def choose(self, count: int, generator: np.random.Generator) -> list[Cell]:
-        """Draws cells: a scene's chance is as 1/its visits, and within the scene a cell's is as 1/its own."""
+        """Draws cells: all levels of progress alike, a level's scenes and a scene's cells as 1/their visits."""
         cells = list(self.entries)
         visits = np.array([self.entries[cell].visits for cell in cells], float)
-        totals: dict[tuple[int, int], float] = defaultdict(float)
+        scene_visits: dict[tuple[int, int], float] = defaultdict(float)
         rarity: dict[tuple[int, int], float] = defaultdict(float)
         for cell, seen in zip(cells, visits.tolist(), strict=True):
-            totals[cell.scene] += seen
+            scene_visits[cell.scene] += seen
             rarity[cell.scene] += 1 / seen
-        weights = np.array([1 / totals[cell.scene] / rarity[cell.scene] for cell in cells]) / visits
+        level_rarity: dict[int, float] = defaultdict(float)
+        for (_, progress), seen in scene_visits.items():
+            level_rarity[progress] += 1 / seen
+        shares = [1 / level_rarity[cell.progress] / scene_visits[cell.scene] / rarity[cell.scene] for cell in cells]
+        weights = np.array(shares) / visits
         picks = generator.choice(len(cells), size=count, p=weights / weights.sum())
         return [cells[pick] for pick in picks.tolist()]
 

@@ -91,13 +91,13 @@ class Explorer:
         self, origin: Cell | None, entry: Entry, plan: Plan, played: Played, scores: NDArray[np.float64], seen: Seen
     ) -> None:
         """Saves what is new or better in a burst, and drops its own beginning where that proved false."""
-        alive = len(played) - played.is_lost  # steps after which the life went on
+        alive = played.playable
         self.deaths += played.is_lost
         if origin is not None:
             if origin in self.archive.entries:
                 self.archive.entries[origin].visits += 1
             self._check_origin(origin, entry, alive, played.is_lost, seen)
-        self._note_best(entry, plan, scores[:alive], played.rewards[:alive])
+        self._note_best(entry, plan, scores[: played.kept], played.rewards[: played.kept])
         wanted: list[tuple[Cell, int, bool]] = []  # cells whose game is to be saved after a step
         passed: set[Cell] = set()
         for t in np.flatnonzero(seen.certain[:alive]).tolist():

@@ -13,6 +13,7 @@ from coex.envs.pool import GamePool, Plan, Played, Start
 
 _FOLLOW_CHANCE, _AT_ONCE_CHANCE = 0.75, 0.3  # of a burst that could follow a guide; of one that follows without waiting
 _LEAST_CUT = 4  # steps that a detour has at least
+_CUT_PATIENCE = 48  # detours that could not be done without, one after the other, are enough
 
 
 class State(NamedTuple):
@@ -34,11 +35,7 @@ class Trace(NamedTuple):
     prints: NDArray[np.uint8]  # (L, 196) after each step
     saves: list[bytes]  # (L,) after each step
     reward: float
-
-    def tail(self, first: int) -> "Trace":
-        """Returns it without its first steps."""
-        return Trace(self.actions[first:], self.frames[first:], self.cells[first:], self.prints[first:],
-                     self.saves[first:], self.reward)  # fmt: skip
+    is_over: bool  # it ended the game
 
     def head(self, length: int, then: "Trace") -> "Trace":
         """Returns its first steps, followed by another trace."""
@@ -46,7 +43,7 @@ class Trace(NamedTuple):
         return Trace(
             self.actions[:length] + then.actions, join([self.frames[:length], then.frames]),
             join([self.cells[:length], then.cells]), join([self.prints[:length], then.prints]),
-            self.saves[:length] + then.saves, then.reward,
+            self.saves[:length] + then.saves, then.reward, then.is_over,
         )  # fmt: skip
 
     def as_segment(self, state: State) -> Segment:
@@ -120,13 +117,12 @@ class Search:
     def take(self, pool: GamePool, plan: Plan, played: Played, seen: Seen) -> None:
         """Takes in what became of a plan."""
         self.steps += played.steps
-        alive = len(played) - played.is_lost
         path = self._from.path
-        rewarded = np.flatnonzero(played.rewards[:alive] > 0)
+        rewarded = np.flatnonzero(played.rewards[: played.kept] > 0)
         if len(rewarded) and len(path) + int(rewarded[0]) < self._config.search_length:
             self.solution = path + plan.actions[: int(rewarded[0]) + 1]
             return
-        alive = min(alive, self._config.search_length - len(path))
+        alive = min(played.playable, self._config.search_length - len(path))
         if len(rewarded):
             alive = min(alive, int(rewarded[0]))
         new: list[tuple[tuple[int, ...], int]] = []
@@ -195,7 +191,7 @@ class Tracer:
             if length == len(played) and played.is_lost:
                 return None
             seen = self.see(0, played, state.score)
-            part = self._record(plan, length, seen, float(played.rewards[:length].sum()), first)
+            part = self._record(plan, played, length, seen, first)
             parts.append(part)
             if len(rewarded):
                 whole = parts[-1]
@@ -204,37 +200,49 @@ class Tracer:
                 return whole
         return None
 
-    def _record(self, plan: Plan, length: int, seen: Seen, reward: float, played_before: int = 0) -> Trace:
+    def _record(self, plan: Plan, played: Played, length: int, seen: Seen, played_before: int = 0) -> Trace:
         saves = [b""] * length
         if self._config.returns == "restore":
             saves = self._pool.fetch([(plan.slot, played_before + t + 1) for t in range(length)])
         frames = self._pool.views["grey84"][plan.slot, 1 : length + 1].copy()
-        return Trace(plan.actions[:length], frames, seen.cells[:length], seen.prints[:length], saves, reward)
+        reward, is_over = float(played.rewards[:length].sum()), played.is_over and length == len(played)
+        return Trace(plan.actions[:length], frames, seen.cells[:length], seen.prints[:length], saves, reward, is_over)
 
     def shorten(self, state: State, trace: Trace, budget: int) -> Trace:
         """Takes detours out: where one place was passed twice, what was done at last is done at first."""
-        end, tried = self.steps + budget, set()
-        while self.steps < end:
-            cuts = [cut for cut in self._detours(state, trace) if (len(trace.actions), *cut) not in tried]
-            cuts = cuts[: self._pool.num_slots]
+        tried: set[tuple[int, int, int]] = set()
+        failures = 0
+        while failures < _CUT_PATIENCE:
+            cuts = []
+            for first, last in self._detours(state, trace):
+                key = (len(trace.actions), first // _LEAST_CUT, last // _LEAST_CUT)  # neighbours are as good
+                length = len(trace.actions) - last
+                if key not in tried and length <= budget and len(cuts) < self._pool.num_slots:
+                    tried.add(key)
+                    cuts.append((first, last))
+                    budget -= length
             if not cuts:
                 break
-            tried |= {(len(trace.actions), *cut) for cut in cuts}
-            plans = [
-                Plan(slot, trace.actions[last:], self._start_at(state, trace, first))
-                for slot, (first, last) in enumerate(cuts)
-            ]
-            better = None
-            for plan, (first, _), played in zip(plans, cuts, self._pool.play(plans), strict=True):
-                self.steps += played.steps
-                rewarded = np.flatnonzero(played.rewards[: len(played) - played.is_lost] > 0)
-                if better is None and len(rewarded):  # the largest detour comes first
-                    length = int(rewarded[0]) + 1
-                    seen = self.see(plan.slot, played, state.score)
-                    record = self._record(plan, length, seen, float(played.rewards[:length].sum()))
-                    better = trace.head(first, record) if first else record
+            better = self._try_cuts(state, trace, cuts)
+            failures = 0 if better else failures + len(cuts)
             trace = better or trace
         return trace
+
+    def _try_cuts(self, state: State, trace: Trace, cuts: list[tuple[int, int]]) -> Trace | None:
+        """Returns the trace without the first of the detours that it can do without."""
+        plans = [
+            Plan(slot, trace.actions[last:], self._start_at(state, trace, first))
+            for slot, (first, last) in enumerate(cuts)
+        ]
+        better = None
+        for plan, (first, _), played in zip(plans, cuts, self._pool.play(plans), strict=True):
+            self.steps += played.steps
+            rewarded = np.flatnonzero(played.rewards[: played.kept] > 0)
+            if better is None and len(rewarded):
+                length = int(rewarded[0]) + 1
+                record = self._record(plan, played, length, self.see(plan.slot, played, state.score))
+                better = trace.head(first, record) if first else record
+        return better
 
     def _start_at(self, state: State, trace: Trace, step: int) -> Start:
         saved = trace.saves[step - 1] if step else state.start.saved

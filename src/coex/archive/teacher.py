@@ -69,16 +69,15 @@ class Teacher:
     def demonstrate(self, best: Way, starts: list[int]) -> dict[str, float]:
         """Learns the stretches of the best way, and finds them again from other real starts."""
         state, actions, levels = self.real_start(best.number), best.path(), 0
-        spent = self.steps
         while trace := self.tracer.trace(state, actions):
             following, actions = trace.end_state(state), actions[len(trace.actions) :]
-            budget = max(self._config.shorten_steps - (self.steps - spent), 0)
+            budget = self._config.shorten_steps * len(trace.actions) // best.length
             self.lessons.add(self.tracer.shorten(state, trace, budget).as_segment(state))
             state, levels = following, levels + 1
         chains = [self.real_start(number) for number in starts]
         found = 0
         for _ in range(levels):
-            chains = self._find_next(chains, self._config.search_steps * 4)
+            chains = self._find_next(chains, self._config.search_steps * 2)
             found += len(chains)
         return {"teach/levels": levels, "teach/demonstrated": found / max(len(starts) * levels, 1)}
 
@@ -102,7 +101,8 @@ class Teacher:
             if trace is not None:
                 trace = self.tracer.shorten(search.state, trace, self._config.cut_steps)
                 self.lessons.add(trace.as_segment(search.state))
-                reached.append(trace.end_state(search.state))
+                if not trace.is_over:
+                    reached.append(trace.end_state(search.state))
         return reached
 
     def imitate(self, updates: int) -> dict[str, float]:

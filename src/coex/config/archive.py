@@ -24,8 +24,8 @@ class ArchiveConfig:
     cell_pixels: int = 8  # of the true cells
     fit_epochs: int = 2  # passes of the attentive dynamics model over what was played
     same_place: float = 2.5  # mean difference of grey around the player, below which two pictures show one place
-    shorten_steps: int = 60_000  # spent on taking detours out of the best way, at most
-    num_starts: int = 8  # real starts from which the best way is found again before the policy is taught
+    shorten_steps: int = 40_000  # spent on taking detours out of the best way, at most
+    num_starts: int = 6  # real starts from which the best way is found again before the policy is taught
     search_steps: int = 2_500  # spent on one search for the next reward, at most
     search_length: int = 600  # steps from a search's start to its reward, at most
     max_wait: int = 40  # steps that a search waits before it follows what is known

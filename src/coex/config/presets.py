@@ -60,7 +60,7 @@ METHODS = {
 # Methods without rollouts, by the bonus whose states are their cells.
 ARCHIVES = {"archive": "coex", "archive-ram": "coex-ram"}
 METHODS |= {
-    "archive": "saved games in rare (x, y, room, score), learned from pixels, and a policy taught by the search from them",
+    "archive": "saved games in rare (x, y, room, score), learned from pixels; a policy taught by the search",
     "archive-ram": "the same with the true location and room from the game's RAM",
 }
 PRESETS = ("default", "paper")

@@ -45,6 +45,10 @@ class RunConfig:
         for name in ("schedule_steps", "log_every_steps"):
             if getattr(self, name) < 0:
                 raise UsageError(f"{name} must not be negative, not {getattr(self, name)}")
+        if isinstance(self.learner, ArchiveConfig) and (self.env.sticky or self.env.stagger):
+            raise UsageError(
+                f"{self.method} goes back to saved games: env.sticky and env.stagger must be 0 in training"
+            )
         if isinstance(self.learner, PPOConfig):
             transitions = self.num_envs * self.learner.num_steps
             if transitions < self.learner.num_minibatches:

@@ -1,4 +1,4 @@
-"""Playing given actions from saved games, many at once, in worker processes that write what is seen to shared memory."""
+"""Playing given actions from saved games, many at once, in worker processes that write into shared memory."""
 
 import ctypes
 import functools
@@ -38,9 +38,19 @@ class Played(NamedTuple):
     """What became of a plan; row t + 1 of the slot's views shows what its step t led to."""
 
     rewards: NDArray[np.float64]  # (L,) of the steps that were taken
-    is_lost: bool  # the last of them lost a life, or the game
+    is_lost: bool  # the last of them lost a life, or ended the game without a reward
     is_over: bool  # the last of them ended the game
     steps: int  # of the emulator, those included that were played again
+
+    @property
+    def kept(self) -> int:
+        """Steps whose reward was not paid for with a life."""
+        return len(self.rewards) - self.is_lost
+
+    @property
+    def playable(self) -> int:
+        """Steps after which play can go on."""
+        return len(self.rewards) - (self.is_lost or self.is_over)
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -65,11 +75,13 @@ class _Slot:
             self.steps += 1
             rewards.append(reward)
             is_over = terminated or truncated
-            is_lost = is_over or game.lives < lives
+            is_lost = game.lives < lives or (is_over and reward <= 0)
             if is_lost:
                 break
             if plan.save_every and self.steps % plan.save_every == 0 and isinstance(game, AtariGame):
                 self.saves[self.steps] = game.save()
+            if is_over:
+                break
         return Played(np.array(rewards), is_lost, is_over, replayed + len(rewards))
 
     def _go_to(self, start: Start) -> int:

@@ -33,7 +33,9 @@ def test_it_plays_the_same_with_workers_and_without() -> None:
     for num_workers in (0, 2):
         with make(num_workers) as pool:
             played = pool.play(plans)
-            results.append([(look(pool, p.slot, q), q.rewards.tolist(), q.steps) for p, q in zip(plans, played)])
+            results.append(
+                [(look(pool, p.slot, q), q.rewards.tolist(), q.steps) for p, q in zip(plans, played, strict=True)]
+            )
             assert len(pool.action_names) == 18
     assert results[0] == results[1]
 

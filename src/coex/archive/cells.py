@@ -1,5 +1,6 @@
 """Which place is this? Cells of ψ, learned or true, and whether two pictures of a cell show the very same place."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,8 +33,17 @@ class Seen(NamedTuple):
 class CellEncoder:
     """Locates the player in what was played: by the attentive dynamics model and the clusters, or by RAM."""
 
-    def __init__(self, game: str, config: ArchiveConfig, bonus: CoexBonus, num_actions: int) -> None:
+    def __init__(
+        self,
+        game: str,
+        config: ArchiveConfig,
+        bonus: CoexBonus,
+        num_actions: int,
+        observe: Callable[[dict[str, Ints], Views], None] = lambda states, views: None,
+    ) -> None:
+        """`observe` is told the (L,) parts of ψ that were counted, and the pictures."""
         self._game = game
+        self._observe = observe
         self._config = config
         self._bonus = bonus
         self._num_actions = num_actions
@@ -45,15 +55,17 @@ class CellEncoder:
         """Returns where the pictures (L, …) of one life show the player, and counts ψ as the paper does."""
         with torch.no_grad():
             self._bonus.forget_episodes()
-            states = self._bonus.reward(_as_transitions({name: views[name] for name in self.views}, scores)).states
-        rooms = states["c"][:, 0] if "c" in states else np.zeros(len(scores), np.int64)
+            counted = self._bonus.reward(_as_transitions({name: views[name] for name in self.views}, scores)).states
+        states = {letter: part[:, 0] for letter, part in counted.items()}
+        self._observe(states, views)
+        rooms = states.get("c", np.zeros(len(scores), np.int64))
         if self.is_true:
             memory, size = views["ram"], self._config.cell_pixels
             box = ram.player_box(self._game, memory)  # (L, 4)
             cells = np.stack([rooms, box[:, 0] // size, box[:, 1] // size], axis=-1)
             centres = (box[:, :2] + box[:, 2:] // 2) * (84 / ram.SCREEN_WIDTH, 84 / ram.SCREEN_HEIGHT)
             return Seen(cells, ram.player_visible(self._game, memory), _prints(views[GREY], centres))
-        cells = np.stack([rooms, states["x"][:, 0], states["y"][:, 0]], axis=-1)
+        cells = np.stack([rooms, states["x"], states["y"]], axis=-1)
         agree = self._config.agree_steps
         certain = np.ones(len(cells), bool)
         for back in range(1, agree):

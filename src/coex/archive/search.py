@@ -213,7 +213,7 @@ class Tracer:
         tried: set[tuple[int, int, int]] = set()
         failures = 0
         while failures < _CUT_PATIENCE:
-            cuts = []
+            cuts: list[tuple[int, int]] = []
             for first, last in self._detours(state, trace):
                 key = (len(trace.actions), first // _LEAST_CUT, last // _LEAST_CUT)  # neighbours are as good
                 length = len(trace.actions) - last

@@ -14,7 +14,7 @@ class ArchiveConfig:
     explore_steps: int = 200_000  # of exploring; what is left of the run teaches the policy
     warmup_share: float = 0.2  # of them: uniform play from real starts, by which the location is learned first
     returns: Literal["restore", "replay"] = "restore"  # replay: an archived place is gone to by playing its actions
-    burst_steps: int = 160  # played from one saved game
+    burst_steps: int = 100  # played from one saved game
     keep_action: float = 0.9  # chance that a random step repeats the action of the last: corridors are long
     root_share: float = 0.02  # of bursts that begin at a real start
     num_roots: int = 5  # real starts that bursts begin at

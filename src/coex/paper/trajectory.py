@@ -62,7 +62,7 @@ def record(config: RunConfig, should_stop: Callable[[], bool], on_step: Callable
         while agent.collector.steps_done < config.total_steps:
             if should_stop():
                 return None
-            rollout, _ = agent.iterate()
+            rollout, _ = agent.watch()
             actions.append(rollout.actions.numpy().astype(np.uint8))
             log_probs.append(rollout.log_probs.numpy().astype(np.float16))
             on_step(agent.collector.steps_done)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from coex.config.archive import ArchiveConfig
 from coex.config.run import RunConfig
 from coex.envs import POLICY_SHAPE, Shape, VectorEnv
 from coex.learners.batch import make_rewards
@@ -48,6 +49,7 @@ class Agent:
     def __init__(
         self, config: RunConfig, env: VectorEnv, seeds: Sequence[np.random.SeedSequence], device: torch.device
     ) -> None:
+        assert not isinstance(config.learner, ArchiveConfig)
         network_seed, acting_seed, bonus_seed, learner_seed = seeds
         self._generators = GlobalGenerators(_as_int(network_seed), device)
         self._learner = make_learner(config, env.num_actions, learner_seed, device)

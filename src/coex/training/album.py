@@ -1,5 +1,6 @@
 """One picture of every room, so that a report can show where the visits were. Never seen by the agent."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,17 +25,28 @@ class RoomAlbum:
         self._rollouts: dict[int, int] = {}  # in which the room was seen
 
     def add(self, rooms: NDArray[np.int64], rollout: Rollout) -> None:
-        """(T, N) names of the rooms that the steps led to."""
+        """Takes in a rollout, given (T, N) names of the rooms that its steps led to."""
         finals = {(t, n): k for k, (t, n) in enumerate(rollout.final_index.tolist())}
+
+        def show(t: int, n: int) -> NDArray[np.uint8]:
+            ended = finals.get((t, n))
+            shown = rollout.views["policy"][t + 1, n] if ended is None else rollout.final_views["policy"][ended]
+            return shown[..., -1].numpy()
+
+        self._add(rooms, show)
+
+    def add_frames(self, rooms: NDArray[np.int64], frames: NDArray[np.uint8]) -> None:
+        """Takes in (L, 84, 84) frames, given the (L,) names of their rooms."""
+        self._add(rooms, lambda t: frames[t])
+
+    def _add(self, rooms: NDArray[np.int64], show: Callable[..., NDArray[np.uint8]]) -> None:
         for room in np.unique(rooms).tolist():
             if room not in self._rollouts and len(self._rollouts) == MOST_ROOMS:
                 continue
             self._rollouts[room] = seen = self._rollouts.get(room, 0) + 1
             if seen & (seen - 1) == 0:  # a power of two
-                t, n = (int(indices[-1]) for indices in np.nonzero(rooms == room))
-                ended = finals.get((t, n))
-                shown = rollout.views["policy"][t + 1, n] if ended is None else rollout.final_views["policy"][ended]
-                self.frames[room] = shown[..., -1].numpy().copy()  # (84, 84)
+                newest = (int(indices[-1]) for indices in np.nonzero(rooms == room))
+                self.frames[room] = show(*newest).copy()  # (84, 84)
 
     def state_dict(self) -> dict[str, Any]:
         return {

@@ -11,13 +11,13 @@ from coex.archive.explorer import Explorer
 from coex.archive.teacher import Teacher
 from coex.config.archive import ArchiveConfig
 from coex.config.run import RunConfig
-from coex.envs import ram
 from coex.envs.game import draw_start
 from coex.envs.pool import GamePool
+from coex.envs.views import Views
 from coex.method.bonus import CoexBonus
 from coex.rollouts.rollout import Episode
 from coex.runs.saver import GlobalGenerators
-from coex.training.diagnostics import diagnostic_views
+from coex.training.diagnostics import Diagnostics, States, diagnostic_views
 from coex.training.make import make_bonus, make_network
 
 Metrics = dict[str, float]
@@ -53,7 +53,8 @@ class ArchiveAgent:
         assert isinstance(bonus, CoexBonus)
         self.bonus = bonus
         self._config, self._settings, self._pool = config, config.learner, pool
-        encoder = CellEncoder(config.game, config.learner, bonus, num_actions)
+        self._diagnostics = Diagnostics(config.game)
+        encoder = CellEncoder(config.game, config.learner, bonus, num_actions, self._observe)
         explorer_seed, self._starts_seed = start_seed.spawn(2)
         self._starts = np.random.default_rng(self._starts_seed)
         roots = [draw_start(config.game, config.env, self._starts) for _ in range(config.learner.num_roots)]
@@ -62,7 +63,7 @@ class ArchiveAgent:
         self.teacher = Teacher(network, pool, encoder, config.learner, teacher_seed)
         self._phase: Phase = "explore"
         self._rounds = 0
-        self._true_rooms: set[int] = set()
+        self._errors: list[float] = []  # of the location, in cells, a figure for each stretch of an iteration
 
     @property
     def steps_done(self) -> int:
@@ -73,11 +74,15 @@ class ArchiveAgent:
 
     def iterate(self) -> tuple[list[Episode], Metrics]:
         """Does the next thing of its phase; returns the real games that the policy played, and metrics."""
-        settings, episodes, metrics = self._settings, [], {}
+        self._errors = []
+        episodes, metrics = self._do_phase()
+        return episodes, metrics | ({"adm/distance": float(np.mean(self._errors))} if self._errors else {})
+
+    def _do_phase(self) -> tuple[list[Episode], Metrics]:
+        settings, episodes = self._settings, list[Episode]()
         match self._phase:
             case "explore":
                 metrics = self.explorer.explore()
-                self._note_true_rooms()
                 if self.explorer.steps >= settings.explore_steps and self.explorer.best[0] > 0:
                     self._phase = "demonstrate"
             case "demonstrate":
@@ -97,19 +102,15 @@ class ArchiveAgent:
     def _draw(self) -> int:
         return draw_start(self._config.game, self._config.env, self._starts)
 
-    def _note_true_rooms(self) -> None:
-        """For the record: which rooms were truly reached, in games whose RAM tells."""
-        if "ram" in self._pool.views and self._config.game in ram.ROOM_GAMES:
-            memory = self._pool.views["ram"][:, 1:].reshape(-1, ram.RAM_BYTES)
-            visible = ram.player_visible(self._config.game, memory)
-            self._true_rooms |= set(ram.room(self._config.game, memory[visible]).tolist())
+    def _observe(self, states: States, views: Views) -> None:
+        figures = self._diagnostics.observe_play(states, views[GREY], views.get("ram"))
+        self._errors += figures.values()
 
     def snapshot(self) -> dict[str, Any]:
         """Returns what only a log point needs."""
-        figures = {"teach/rounds": self._rounds, "teach/steps": self.teacher.steps}
-        if self._true_rooms:
-            figures |= {"rooms/true": len(self._true_rooms)}
-        return self.explorer.snapshot() | self.bonus.snapshot() | figures
+        figures = self.explorer.snapshot() | self.bonus.snapshot()
+        figures |= self._diagnostics.snapshot(has_clusters="rooms/clusters" in figures)
+        return figures | {"teach/rounds": self._rounds, "teach/steps": self.teacher.steps}
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -118,7 +119,7 @@ class ArchiveAgent:
             "explorer": self.explorer.state_dict(),
             "phase": self._phase,
             "rounds": self._rounds,
-            "true_rooms": sorted(self._true_rooms),
+            "diagnostics": self._diagnostics.state_dict(),
             "starts": self._starts.bit_generator.state,
             "generators": self._generators.state_dict(),
         }
@@ -129,7 +130,7 @@ class ArchiveAgent:
         self.bonus.load_state_dict(state["bonus"])
         self.explorer.load_state_dict(state["explorer"])
         self._phase, self._rounds = state["phase"], state["rounds"]
-        self._true_rooms = set(state["true_rooms"])
+        self._diagnostics.load_state_dict(state["diagnostics"])
         self._starts.bit_generator.state = state["starts"]
         self._generators.load_state_dict(state["generators"])
         return []

@@ -34,9 +34,18 @@ class Diagnostics:
             return {}
         rooms = states.get("c", np.zeros(tuple(rollout.actions.shape), np.int64))  # (T, N)
         self._album.add(rooms, rollout)
-        if self._evidence is None:
-            return {}
-        memory = rollout.next_view("ram").numpy()  # (T, N, 128)
+        return {} if self._evidence is None else self._compare(rooms, states, rollout.next_view("ram").numpy())
+
+    def observe_play(
+        self, states: States, frames: NDArray[np.uint8], memory: NDArray[np.uint8] | None
+    ) -> dict[str, float]:
+        """Does the same for (L,) steps of one game that led to (L, 84, 84) frames and (L, 128) RAM."""
+        rooms = states.get("c", np.zeros(len(frames), np.int64))
+        self._album.add_frames(rooms, frames)
+        return {} if memory is None else self._compare(rooms, states, memory)
+
+    def _compare(self, rooms: NDArray[np.int64], states: States, memory: NDArray[np.uint8]) -> dict[str, float]:
+        assert self._evidence is not None
         self._evidence.add(rooms.ravel(), memory.reshape(-1, memory.shape[-1]))
         if "x" not in states or "y" not in states:
             return {}

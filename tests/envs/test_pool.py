@@ -4,7 +4,6 @@ import zlib
 from typing import Any
 
 import numpy as np
-import pytest
 
 from coex.envs.game_config import GameConfig
 from coex.envs.pool import GamePool, Plan, Played, Start
@@ -75,8 +74,11 @@ def test_play_ends_with_the_life() -> None:
         assert not played.is_over
         assert len(played) < 60
         assert played.kept == played.playable == len(played) - 1
-        with pytest.raises(KeyError):
-            pool.fetch([(0, len(played))])  # a game that dies is not saved
+        [saved] = pool.fetch([(0, len(played))])  # the next life can be gone back to
+        [again] = pool.play([Plan(0, bytes(5))])
+        expected = look(pool, 0, again)
+        [restored] = pool.play([Plan(1, bytes(5), Start(1, b"\x03" * len(played), saved))])
+        assert look(pool, 1, restored) == expected
 
 
 def test_an_end_with_a_reward_is_no_loss() -> None:

@@ -58,6 +58,7 @@ class Teacher:
         self.generator = np.random.default_rng(seed)
         self.tracer = Tracer(pool, encoder, config, self.lessons, self.generator)
         self._pool, self._encoder, self._config = pool, encoder, config
+        self.is_done = False  # the last real games failed nowhere
         self._parameters = list(network.parameters())
         self._optimizer = torch.optim.Adam(self._parameters, config.learning_rate, eps=config.adam_epsilon, fused=True)
 
@@ -157,6 +158,7 @@ class Teacher:
                 trace = self.tracer.shorten(search.state, trace, self._config.cut_steps)
                 self.lessons.add(trace.as_segment(search.state))
                 found += 1
+        self.is_done = not any(game.failures for game in games)
         metrics = {"teach/play_steps": float(played), "teach/search_steps": float(self.steps - before - played)}
         return episodes, metrics | {"teach/repaired": found / max(len(picks), 1)}
 
@@ -266,6 +268,7 @@ class Teacher:
             "optimizer": self._optimizer.state_dict(),
             "lessons": self.lessons.state_dict(),
             "steps": self.tracer.steps,
+            "is_done": self.is_done,
             "generator": self.generator.bit_generator.state,
         }
 
@@ -273,5 +276,5 @@ class Teacher:
         self.network.load_state_dict(state["network"])
         self._optimizer.load_state_dict(state["optimizer"])
         self.lessons.load_state_dict(state["lessons"])
-        self.tracer.steps = state["steps"]
+        self.tracer.steps, self.is_done = state["steps"], state["is_done"]
         self.generator.bit_generator.state = state["generator"]

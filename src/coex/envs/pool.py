@@ -76,11 +76,9 @@ class _Slot:
             rewards.append(reward)
             is_over = terminated or truncated
             is_lost = game.lives < lives or (is_over and reward <= 0)
-            if is_lost:
-                break
             if plan.save_every and self.steps % plan.save_every == 0 and isinstance(game, AtariGame):
                 self.saves[self.steps] = game.save()
-            if is_over:
+            if is_lost or is_over:
                 break
         return Played(np.array(rewards), is_lost, is_over, replayed + len(rewards))
 

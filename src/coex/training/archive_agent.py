@@ -96,7 +96,7 @@ class ArchiveAgent:
                 numbers = [self._draw() for _ in range(self._pool.num_slots)]
                 episodes, metrics = self.teacher.play_and_repair(numbers, self.steps_done)
                 self._rounds += 1
-                self._phase = "imitate"
+                self._phase = "play" if self.teacher.is_done else "imitate"
         return episodes, metrics
 
     def _draw(self) -> int:

@@ -28,7 +28,7 @@ from coex.training.archive_agent import ArchiveAgent, make_pool
 
 def train(
     config: RunConfig,
-    out: Path,
+    out: Path | str,
     progress: Progress | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     interrupting: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
@@ -40,6 +40,7 @@ def train(
 
     `should_stop` is asked between iterations; within `interrupting()` a long one may be ended by raising Interrupted.
     """
+    out = Path(out)
     progress = progress or Progress(config.total_steps, config.env.frame_skip, quiet=True)
     device = pick_device(config.device)
     if not resume:

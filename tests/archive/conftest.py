@@ -15,7 +15,7 @@ class LongHall(gymnasium.Env[np.ndarray, int]):
 
     action_space = spaces.Discrete(3)
     observation_space = spaces.Box(0, 255, (LENGTH * TILE, LENGTH * TILE, 3), np.uint8)
-    metadata = {"render_modes": ["rgb_array"]}
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
 
     def __init__(self, render_mode: str | None = None) -> None:
         self.render_mode = render_mode

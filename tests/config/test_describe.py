@@ -4,12 +4,12 @@ import pytest
 
 from coex.cli import main
 from coex.config.describe import describe
-from coex.config.presets import METHODS, make_config
+from coex.config.presets import METHODS, make_config, paper_preset
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_setting_has_a_meaning(method: str) -> None:
-    rows = describe(make_config("hero", method), make_config("hero", method, preset="paper"))
+    rows = describe(make_config("hero", method), make_config("hero", method, preset=paper_preset(method)))
     assert [name for name, _, _, meaning in rows if not meaning] == []
     names = [name for name, *_ in rows]
     assert len(names) == len(set(names))

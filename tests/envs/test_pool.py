@@ -4,7 +4,9 @@ import zlib
 from typing import Any
 
 import numpy as np
+import pytest
 
+from coex.envs.atari import ROMS
 from coex.envs.game_config import GameConfig
 from coex.envs.pool import GamePool, Plan, Played, Start
 
@@ -91,3 +93,22 @@ def test_an_end_with_a_reward_is_no_loss() -> None:
         assert (cut.is_lost, cut.is_over) == (False, False)
         [end] = pool.play([Plan(1, bytes(60))])  # 100 steps are the limit
         assert (len(end), end.is_lost, end.is_over) == (40, True, True)
+
+
+@pytest.mark.parametrize("games", [list(ROMS)[part::4] for part in range(4)])
+def test_every_game_begins_and_goes_on_the_same_whatever_was_played_before(games: list[str]) -> None:
+    """A reset alone leaves traces in 28 games, and a restore without one would send Q*bert another way."""
+    for name in games:
+        with GamePool(name, GAME, num_slots=2, num_steps=30, num_workers=0, views={"ram": (128,)}) as pool:
+            actions, others = draw(24, 1, len(pool.action_names)), draw(30, 2, len(pool.action_names))
+            [whole] = pool.play([Plan(0, actions, Start(21))])
+            expected = look(pool, 0, whole)
+            half = len(whole) // 2
+            [saved] = pool.fetch([(0, half)])
+            for slot in (0, 1):
+                pool.play([Plan(slot, others, Start(7))])
+                pool.play([Plan(slot, actions, Start(21))])
+                assert look(pool, slot, whole) == expected, name
+                pool.play([Plan(slot, others, Start(9 + slot))])
+                pool.play([Plan(slot, actions[half:], Start(21, actions[:half], saved))])
+                assert look(pool, slot, whole)[: len(whole) - half] == expected[half:], name

@@ -76,9 +76,12 @@ class Teacher:
             self.lessons.add(self.tracer.shorten(state, trace, budget).as_segment(state))
             state, levels = following, levels + 1
         chains = [self.real_start(number) for number in starts]
-        found = 0
+        found, end = 0, self.steps + self._config.demonstrate_steps
         for _ in range(levels):
-            chains = self._find_next(chains, self._config.search_steps * 2)
+            if not chains or self.steps >= end:
+                break
+            budget = min(self._config.search_steps * 2, (end - self.steps) // len(chains))
+            chains = self._find_next(chains, budget)
             found += len(chains)
         return {"teach/levels": levels, "teach/demonstrated": found / max(len(starts) * levels, 1)}
 

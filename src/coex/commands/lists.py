@@ -50,9 +50,10 @@ def _methods(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace) -> int:
     from coex.config.describe import describe
-    from coex.config.presets import make_config
+    from coex.config.presets import make_config, paper_preset
 
-    default, paper = (make_config(options.game, options.method, preset=preset) for preset in ("default", "paper"))
+    presets = ("default", paper_preset(options.method))
+    default, paper = (make_config(options.game, options.method, preset=preset) for preset in presets)
     rows = describe(default, paper)
     print(f"{options.method} on {default.game}: --set NAME=VALUE changes a setting\n")
     widths = [max(len(row[column]) for row in rows) for column in range(3)]

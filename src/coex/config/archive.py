@@ -26,6 +26,7 @@ class ArchiveConfig:
     same_place: float = 2.5  # mean difference of grey around the player, below which two pictures show one place
     shorten_steps: int = 40_000  # spent on taking detours out of the best way, at most
     num_starts: int = 6  # real starts from which the best way is found again before the policy is taught
+    demonstrate_steps: int = 100_000  # spent on finding it again, at most
     search_steps: int = 2_500  # spent on one search for the next reward, at most
     search_length: int = 600  # steps from a search's start to its reward, at most
     max_wait: int = 40  # steps that a search waits before it follows what is known
@@ -54,7 +55,8 @@ class ArchiveConfig:
             counts="explore_steps burst_steps num_roots cell_pixels batch_size num_updates memory "
             "search_steps search_length stuck_steps max_game_steps agree_steps max_wait repair_back",
             positive="learning_rate adam_epsilon max_grad_norm same_place",
-            weights="safe_steps fit_epochs shorten_steps cut_steps num_starts repairs_per_game own_steps first_updates",
+            weights="safe_steps fit_epochs shorten_steps demonstrate_steps cut_steps num_starts repairs_per_game "
+            "own_steps first_updates",
             shares="warmup_share keep_action root_share replace_chance gamma",
         )
 

@@ -132,6 +132,11 @@ def make_config(game: str, method: str, settings: dict[str, Any] | None = None, 
     return config
 
 
+def paper_preset(method: str) -> str:
+    """Returns the preset that is the paper's for a method: the default for those that the paper has not."""
+    return "default" if method in ARCHIVES else "paper"
+
+
 def split_method(method: str) -> tuple[str, str]:
     """Returns the names of a method's learner and bonus; raises UsageError for one that is not known."""
     if method in ARCHIVES:

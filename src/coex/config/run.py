@@ -8,7 +8,7 @@ from coex.config.archive import ArchiveConfig
 from coex.config.checkpoints import CheckpointConfig
 from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
 from coex.config.settings import flat_settings
-from coex.envs import Shape
+from coex.envs import Shape, is_atari
 from coex.envs.game_config import GameConfig
 from coex.errors import UsageError
 
@@ -49,6 +49,8 @@ class RunConfig:
             raise UsageError(
                 f"{self.method} goes back to saved games: env.sticky and env.stagger must be 0 in training"
             )
+        if isinstance(self.learner, ArchiveConfig) and self.learner.returns == "restore" and not is_atari(self.game):
+            raise UsageError(f"learner.returns=restore needs an Atari game; {self.game} is gone back to by replay")
         if isinstance(self.learner, PPOConfig):
             transitions = self.num_envs * self.learner.num_steps
             if transitions < self.learner.num_minibatches:
@@ -73,6 +75,13 @@ class RunConfig:
     def rate_decays(self) -> bool:
         """Whether the learning rate falls to 0 over `schedule_steps`."""
         return self.learner.decay_learning_rate
+
+    @property
+    def setting(self) -> str:
+        """Returns what training had that an agent in the world has not, for tables; empty for most methods."""
+        if not isinstance(self.learner, ArchiveConfig):
+            return ""
+        return "resettable simulator" if self.learner.returns == "restore" else "deterministic environment"
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

@@ -58,13 +58,24 @@ class AtariGame:
         self._last_action = 0
         self._episode_frames = 0
         self._max_frames = config.first_episode_frames(self.generator)
+        self._first_reset: ALEState | None = None
 
     def reset(self) -> None:
-        self.begin(self.config.draw_noops(self.generator))
+        self._ale.reset_game()
+        self._wait(self.config.draw_noops(self.generator))
 
     def begin(self, start: int) -> None:
-        """Begins an episode with that many frames without action."""
+        """Begins an episode with that many frames without action, the same whatever was played before.
+
+        A reset alone does not: in 28 games the console's memory begins with what chance left in it.
+        """
         self._ale.reset_game()
+        if self._first_reset is None:
+            self._first_reset = self._ale.cloneSystemState()
+        self._ale.restoreSystemState(self._first_reset)
+        self._wait(start)
+
+    def _wait(self, start: int) -> None:
         self._last_action = 0
         self._episode_frames = 0
         for _ in range(start):

@@ -61,6 +61,7 @@ class _Slot:
 
     def __init__(self, game: Any, rows: Sequence[Views]) -> None:
         self.game = game
+        self.game.begin(0)  # before anything else: what follows real starts depends on nothing that was played
         self.steps = 0  # since the start
         self.saves: dict[int, SavedGame] = {}  # by the steps before them
         self._rows = rows

@@ -61,6 +61,8 @@ class RunLog:
             "checkpoint_seconds": round(checkpoint_seconds, 3),  # since it was last started
             "steps_per_second": round(step / seconds, 1),
         }
+        if self._config.setting:
+            summary["setting"] = self._config.setting
         self._run.finish(summary)
         return summary
 

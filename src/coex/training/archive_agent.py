@@ -21,7 +21,7 @@ from coex.training.diagnostics import Diagnostics, States, diagnostic_views
 from coex.training.make import make_bonus, make_network
 
 Metrics = dict[str, float]
-Phase = Literal["explore", "demonstrate", "imitate", "play"]
+Phase = Literal["explore", "demonstrate", "teach"]
 
 _LONGEST_PLAN = 240  # steps: longer ones are played in parts
 
@@ -40,7 +40,7 @@ def make_pool(config: RunConfig) -> GamePool:
 
 
 class ArchiveAgent:
-    """Explores for a while, then teaches; one iteration is a batch of bursts, or a part of a round of teaching."""
+    """Explores for a while, then teaches; one iteration is a batch of bursts, or a round of teaching."""
 
     def __init__(
         self, config: RunConfig, pool: GamePool, seeds: Sequence[np.random.SeedSequence], device: torch.device
@@ -79,7 +79,7 @@ class ArchiveAgent:
         return episodes, metrics | ({"adm/distance": float(np.mean(self._errors))} if self._errors else {})
 
     def _do_phase(self) -> tuple[list[Episode], Metrics]:
-        settings, episodes = self._settings, list[Episode]()
+        settings, episodes, metrics = self._settings, list[Episode](), Metrics()
         match self._phase:
             case "explore":
                 metrics = self.explorer.explore()
@@ -88,15 +88,14 @@ class ArchiveAgent:
             case "demonstrate":
                 starts = [self._draw() for _ in range(settings.num_starts)]
                 metrics = self.teacher.demonstrate(self.explorer.best[1], starts)
-                self._phase = "imitate"
-            case "imitate":
-                metrics = self.teacher.imitate(settings.num_updates if self._rounds else settings.first_updates)
-                self._phase = "play"
-            case "play":
+                self._phase = "teach"
+            case "teach":
+                if not self.teacher.is_done:
+                    metrics = self.teacher.imitate(settings.num_updates if self._rounds else settings.first_updates)
                 numbers = [self._draw() for _ in range(self._pool.num_slots)]
-                episodes, metrics = self.teacher.play_and_repair(numbers, self.steps_done)
+                episodes, played = self.teacher.play_and_repair(numbers, self.steps_done)
+                metrics |= played
                 self._rounds += 1
-                self._phase = "play" if self.teacher.is_done else "imitate"
         return episodes, metrics
 
     def _draw(self) -> int:

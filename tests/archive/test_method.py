@@ -1,0 +1,128 @@
+"""The archive as a method: it finds a goal, teaches a policy that reaches it from real starts, and resumes exactly."""
+
+import dataclasses
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.kill import differences
+from coex.analysis.evaluation import EvalConfig, evaluate
+from coex.analysis.trained import find_saved
+from coex.cli import main
+from coex.config.presets import make_config
+from coex.config.run import RunConfig
+from coex.errors import UsageError
+from coex.runs.directory import read_metrics
+from coex.training.loop import pick_device, train
+
+QUICK = {
+    "explore_steps": 1_500, "burst_steps": 40, "num_starts": 2, "first_updates": 30, "num_updates": 10,
+    "batch_size": 32, "search_steps": 200, "max_game_steps": 60, "stuck_steps": 60, "precision": "float32",
+}  # fmt: skip
+
+BRIEF = {
+    "search_steps": 60, "shorten_steps": 200, "demonstrate_steps": 200, "cut_steps": 40, "max_game_steps": 60,
+    "num_starts": 1,
+}  # fmt: skip
+
+
+def configure(game: str, method: str = "archive", steps: int = 2_000, **learner: Any) -> RunConfig:
+    settings = {"total_steps": steps, "num_envs": 4, "num_workers": 0, "log_every_steps": 300}
+    return make_config(game, method, settings | {"learner": QUICK | learner})
+
+
+def test_it_finds_the_goal_and_teaches_the_way_to_it(hall: str, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    summary = train(configure(hall, steps=2_400, first_updates=80), out)
+    assert summary["finished"]
+    assert summary["setting"] == "deterministic environment"
+    points = read_metrics(out)
+    assert points[-1]["archive/best"] == 1
+    assert points[-1]["archive/best_length"] < 20
+    assert points[-1]["return_mean40"] > 0.9
+    result = evaluate(find_saved(out, None, print), EvalConfig(episodes=8, num_workers=0), pick_device("cpu"))
+    assert result["return_mean"] == 1
+    assert result["length_mean"] < 15
+
+
+@pytest.mark.parametrize("returns", ["restore", "replay"])
+def test_every_step_counts(hall: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, returns: str) -> None:
+    """Those that are played again to get back to a place, searches and trials too."""
+    from coex.envs.atari import AtariGame
+    from coex.envs.gym import GymGame
+
+    kind, game = (AtariGame, "seaquest") if returns == "restore" else (GymGame, hall)
+    taken, step = itertools.count(), kind.step
+
+    def counted(self: Any, action: int) -> Any:
+        next(taken)
+        return step(self, action)
+
+    monkeypatch.setattr(kind, "step", counted)
+    learner = {"returns": returns, "explore_steps": 600, **BRIEF, "first_updates": 2, "num_updates": 2}
+    train(configure(game, steps=2_500, **learner), tmp_path / "run")
+    assert read_metrics(tmp_path / "run")[-1]["step"] == next(taken)
+    assert read_metrics(tmp_path / "run")[-1]["teach/rounds"] >= 1
+
+
+@pytest.mark.parametrize("method", ["archive", "archive-ram"])
+def test_stopped_and_resumed_anywhere_it_ends_as_one_that_was_never_stopped(method: str, tmp_path: Path) -> None:
+    learner = {"explore_steps": 900, **BRIEF, "first_updates": 4, "num_updates": 4}
+    config = configure("seaquest", method, steps=3_200, **learner)
+    train(config, tmp_path / "whole")
+    asked = itertools.count()
+    resumed = tmp_path / "resumed"
+    summary = train(config, resumed, should_stop=lambda: next(asked) == 1)
+    for _ in range(100):
+        if summary["finished"]:
+            break
+        calls = itertools.count()
+        summary = train(config, resumed, should_stop=lambda calls=calls: next(calls) == 2, resume=True)
+    assert summary["finished"]
+    assert differences(tmp_path / "whole", resumed) == []
+    assert read_metrics(resumed)[-1]["teach/rounds"] >= 2
+
+
+def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
+
+    config = configure("seaquest", steps=700, explore_steps=5_000)
+    train(config, tmp_path / "here")
+    train(dataclasses.replace(config, num_workers=2), tmp_path / "workers")
+    assert differences(tmp_path / "here", tmp_path / "workers") == []
+
+
+def test_a_game_without_a_reward_is_explored_to_the_end(tmp_path: Path) -> None:
+    train(configure("montezuma", "archive-ram", steps=700, explore_steps=400), tmp_path / "run")
+    point = read_metrics(tmp_path / "run")[-1]
+    assert (point["teach/rounds"], point["archive/best"]) == (0, 0)
+    assert point["archive/cells"] > 3
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["setting"] == "resettable simulator"
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (["--sticky", "0.25"], "env.sticky"),
+        (["--preset", "paper"], "--preset"),
+        (["--set", "learner.burst_steps=0"], "burst_steps"),
+        (["--set", "learner.returns=jump"], "returns"),
+    ],
+)
+def test_bad_settings_get_a_line(
+    options: list[str], part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert main(["train", "montezuma", "--method", "archive-ram", "--out", str(out), *options]) == 2
+    line = capsys.readouterr().err
+    assert part in line
+    assert line.count("\n") == 1
+    assert not out.exists()
+
+
+def test_other_worlds_are_gone_back_to_by_replay(hall: str) -> None:
+    assert configure(hall).learner.returns == "replay"
+    with pytest.raises(UsageError, match="replay"):
+        configure(hall, returns="restore")

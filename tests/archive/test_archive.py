@@ -21,16 +21,16 @@ def test_progress_is_the_scores_size_in_bits() -> None:
     ]  # fmt: skip
 
 
-def test_levels_are_drawn_alike_and_scenes_and_cells_by_their_rarity() -> None:
+def test_levels_are_drawn_by_their_rank_and_scenes_and_cells_by_their_rarity() -> None:
     visits = {
         Cell(1, 0, 0, 0): 30, Cell(1, 0, 0, 1): 10,  # a scene of 40 visits, cells 1 : 3
         Cell(2, 0, 5, 5): 10,  # a scene of 10 visits: four times as likely
-        Cell(2, 7, 5, 5): 1_000,  # a level of its own
+        Cell(2, 7, 5, 5): 1_000,  # the second level: twice as likely as the first
     }  # fmt: skip
     archive = fill(visits)
     draws = archive.choose(40_000, np.random.default_rng(0))
     shares = [draws.count(cell) / len(draws) for cell in visits]
-    expected = [0.5 * 0.2 * 0.25, 0.5 * 0.2 * 0.75, 0.5 * 0.8, 0.5]
+    expected = [0.2 * 0.25 / 3, 0.2 * 0.75 / 3, 0.8 / 3, 2 / 3]
     np.testing.assert_allclose(shares, expected, atol=0.01)
 
 

@@ -45,6 +45,8 @@ def test_it_finds_the_goal_and_teaches_the_way_to_it(hall: str, tmp_path: Path) 
     assert points[-1]["return_mean40"] > 0.9
     result = evaluate(find_saved(out, None, print), EvalConfig(episodes=8, num_workers=0), pick_device("cpu"))
     assert result["return_mean"] == 1
+    sticky = EvalConfig(episodes=2, num_workers=0, sticky=0.25)  # only training must go without
+    assert evaluate(find_saved(out, None, print), sticky, pick_device("cpu"))["sticky"] == 0.25
     assert result["length_mean"] < 15
 
 

@@ -43,15 +43,15 @@ class EvalConfig:
 def evaluate(saved: Saved, settings: EvalConfig, device: torch.device) -> dict[str, Any]:
     """Plays whole episodes with a checkpoint's policy; the numbers of environments and workers are free."""
     config = saved_config(saved)
-    if settings.sticky is not None:
-        config = dataclasses.replace(config, env=dataclasses.replace(config.env, sticky=settings.sticky))
+    sticky = config.env.sticky if settings.sticky is None else settings.sticky
+    env_config = dataclasses.replace(config.env.with_whole_episodes(), sticky=sticky)
     quotas = episode_quotas(settings.episodes, settings.num_envs)  # (N,)
     # Another sequence than the training's for every seed, its own included.
     env_seed, acting_seed = np.random.SeedSequence([settings.seed, saved.manifest.step]).spawn(2)
     has_location = isinstance(config.bonus, CoexConfig) and config.bonus.needs_adm and config.game in ram.RAM_GAMES
     with VectorEnv(
         config.game,
-        config.env.with_whole_episodes(),
+        env_config,
         num_envs=len(quotas),
         num_workers=settings.num_workers,
         views={"policy": POLICY_SHAPE, **({**config.views(), "ram": RAM_SHAPE} if has_location else {})},
@@ -63,7 +63,7 @@ def evaluate(saved: Saved, settings: EvalConfig, device: torch.device) -> dict[s
         collector.reset()
         episodes, errors = _play(collector, agent, quotas, has_location=has_location)
     result = {"game": config.game, "method": config.method, "step": saved.manifest.step} | dataclasses.asdict(settings)
-    return result | {"sticky": config.env.sticky, "num_envs": len(quotas)} | _figures(episodes, errors)
+    return result | {"sticky": sticky, "num_envs": len(quotas)} | _figures(episodes, errors)
 
 
 def episode_quotas(episodes: int, num_envs: int) -> NDArray[np.int64]:

@@ -56,7 +56,7 @@ class Archive:
         return len({cell.room for cell in self.entries})
 
     def choose(self, count: int, generator: np.random.Generator) -> list[Cell]:
-        """Draws cells: all levels of progress alike, a level's scenes and a scene's cells as 1/their visits."""
+        """Draws cells: a level of progress as its rank, a level's scenes and a scene's cells as 1/their visits."""
         cells = list(self.entries)
         visits = np.array([self.entries[cell].visits for cell in cells], float)
         scene_visits: dict[tuple[int, int], float] = defaultdict(float)
@@ -67,7 +67,11 @@ class Archive:
         level_rarity: dict[int, float] = defaultdict(float)
         for (_, progress), seen in scene_visits.items():
             level_rarity[progress] += 1 / seen
-        shares = [1 / level_rarity[cell.progress] / scene_visits[cell.scene] / rarity[cell.scene] for cell in cells]
+        ranks = {progress: rank for rank, progress in enumerate(sorted(level_rarity), start=1)}
+        shares = [
+            ranks[cell.progress] / level_rarity[cell.progress] / scene_visits[cell.scene] / rarity[cell.scene]
+            for cell in cells
+        ]
         weights = np.array(shares) / visits
         picks = generator.choice(len(cells), size=count, p=weights / weights.sum())
         return [cells[pick] for pick in picks.tolist()]

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from coex.analysis.trained import find_saved
 from coex.config.bonuses import CoexConfig
 from coex.config.presets import changed_settings
-from coex.config.run import RunConfig
+from coex.config.run import OPERATIONAL, RunConfig
 from coex.config.settings import setting_text
 from coex.errors import CoexError
 from coex.report.visits import Visits, read_visits
 from coex.results.published import Published, published_score
 from coex.runs.directory import METRICS, SUMMARY, read_whole_points
 from coex.runs.lock import is_in_use
-from coex.runs.resume import OPERATIONAL, run_config
+from coex.runs.resume import run_config
 
 _TITLES = {"a2c": "A2C", "ppo": "PPO", "coex": "CoEX", "coex-ram": "CoEX+RAM", "simhash": "Pixel-SimHash"}
 

@@ -70,12 +70,10 @@ def describe_visits(
 def saved_visits(run: Path, letters: str, locator: str) -> dict[str, Any] | None:
     """Returns the map of a run's newest checkpoint without reading the rest of it; None where there is none."""
     place = newest_checkpoint(run)
-    if place is None:
+    path = place / "arrays.npz" if place else None
+    if place is None or path is None or path.is_symlink() or not path.is_file():
         return None
-    path = place / "arrays.npz"
     with contextlib.suppress(OSError, ValueError, KeyError, EOFError, IndexError, zipfile.BadZipFile):
-        if path.is_symlink() or not path.is_file():
-            return None
         with zipfile.ZipFile(path) as archive:
             if max(info.file_size for info in archive.infolist()) > _LARGEST_ARRAY:
                 return None

@@ -28,6 +28,7 @@ def compare(runs: Sequence[Follower]) -> list[dict[str, Any]]:
             "seeds": sorted({run.identity.seed for run in members if run.identity}),
             "budget": budget,
             "score": score(members, budget),
+            "played": _played(members),
             "paper": members[0].identity and members[0].identity.paper,
             "curve": join([run.points.series("return_mean40") for run in members]),
             "each": [
@@ -61,6 +62,13 @@ def score(runs: Sequence[Follower], budget: int) -> dict[str, float] | None:
         return {"middle": float(np.mean(scores)), "low": min(scores), "high": max(scores), "seeds": len(scores)}
     low, high = bootstrap_interval(scores)
     return {"middle": float(interquartile_mean(scores)), "low": float(low), "high": float(high), "seeds": len(scores)}
+
+
+def _played(runs: Sequence[Follower]) -> tuple[float, int] | None:
+    """The mean return of the games that `coex eval` played with the runs' newest checkpoints, and their number."""
+    played = [result for run in runs if (result := run.played()) is not None]
+    games = sum(games for _, games in played)
+    return (sum(mean * games for mean, games in played) / games, games) if played else None
 
 
 def join(curves: Sequence[Series]) -> dict[str, list[float]] | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from coex.runs.files import CONFIG, EPISODES, LOCK, METRICS, SUMMARY
+from coex.runs.visits import newest_checkpoint
 from coex.watch.identity import Identity, identify
 from coex.watch.tail import Tail, read_small
 
@@ -80,19 +81,29 @@ class Follower:
     def poll(self, locked: Container[int] | None) -> bool:
         """Reads what is new; returns whether anything is. `locked` are the inodes of held locks, if that is known."""
         stamps = tuple(_stamp(self.path / name) for name in (CONFIG, METRICS, EPISODES, SUMMARY))
+        stamps += (_stamp(self.path) if self.status != "running" else None,)  # what `coex eval` wrote beside them
         changed = False
         if stamps != self._stamps:
             if self._stamps[:1] != stamps[:1]:
                 self._read_config()
-            if self._stamps[3:] != stamps[3:]:
+            if self._stamps[3:4] != stamps[3:4]:
                 self._finished = bool(_read_object(self.path / SUMMARY).get("finished"))
-            self.updated = max((stamp[0] / 1e9 for stamp in stamps if stamp), default=0.0)
+            self.updated = max((stamp[0] / 1e9 for stamp in stamps[:4] if stamp), default=0.0)
             self._stamps, changed = stamps, True
         changed |= self._read_metrics() | self._read_episodes()
         status = self._find_status(locked)
         changed |= status != self.status
         self.status = status
         return changed
+
+    def played(self) -> tuple[float, int] | None:
+        """Returns the mean return and the number of games that `coex eval` played with the newest checkpoint."""
+        place = newest_checkpoint(self.path)
+        result = _read_object(self.path / f"eval-{int(place.name[5:])}.json") if place else {}
+        mean, games = result.get("return_mean"), result.get("episodes")
+        if not isinstance(mean, int | float) or not abs(mean) < _HUGE or not isinstance(games, int) or games < 1:
+            return None
+        return float(mean), games
 
     def _read_config(self) -> None:
         self.identity = identify(_read_object(self.path / CONFIG), str(self.path))

@@ -82,13 +82,21 @@ class Runs:
                 return {"epoch": self.epoch, "version": run.version}
             return {"epoch": self.epoch, "version": run.version, **describe(key, run)}
 
-    def live(self, key: str) -> dict[str, Any] | None:
-        """Returns the agent at play and its map, and lets a run that goes on know that somebody looks."""
+    @property
+    def version(self) -> int:
+        """The number of the last change."""
+        return self._clock
+
+    def live(self, key: str, *, is_present: bool = True) -> dict[str, Any] | None:
+        """Returns the agent at play and its map, and lets a run that goes on know that somebody looks.
+
+        For who is not `is_present`, it is the newest checkpoint's map.
+        """
         with self._guard:
             run = self._runs.get(key)
         if run is None:
             return None
-        if run.status == "running":
+        if run.status == "running" and is_present:
             self._touch(key, run.path)
             with contextlib.suppress(ValueError, RecursionError):
                 scene = json.loads(read_small(run.path / LIVE, _LARGEST_LIVE) or b"")

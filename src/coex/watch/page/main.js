@@ -39,7 +39,9 @@ class Page {
     document.addEventListener("visibilitychange", () => { if (!document.hidden) this.beat(); });
     addEventListener("keydown", (event) => this.onKey(event));
     this.route();
-    if (!report) {
+    if (report) {
+      this.overview.films.append(...Object.values(report.scenes).filter((scene) => scene.film).map(makeFilm));
+    } else {
       setInterval(() => this.beat(), POLL_MS);
       setInterval(() => this.beatLive(), LIVE_MS);
     }

@@ -22,6 +22,7 @@ class Overview {
     this.rows = new Map();
     this.sortBy = { column: 0, down: true };
     this.status = "all";
+    this.films = make("div", { class: "films" });
     this.filter = make("input", {
       type: "search", placeholder: "Filter: game, method, seed, directory …", "aria-label": "Filter the runs",
       oninput: () => this.arrange(),
@@ -39,7 +40,7 @@ class Overview {
     );
     this.element = make(
       "div", {}, make("h1", { class: "unseen" }, "Runs"),
-      make("section", { "aria-label": "Curves by game" }, this.grid),
+      make("section", { "aria-label": "Curves by game" }, this.grid), this.films,
       make("section", {}, make("div", { class: "bar" }, make("h2", {}, "Runs"), this.filter, this.chips), this.empty, this.table),
     );
   }
@@ -75,12 +76,13 @@ class Overview {
     } else {
       entry.chart.setData(data);
     }
-    const budget = groups[0]?.budget ?? 0;
+    const budget = groups[0]?.budget ?? 0, played = groups.some((group) => group.played);
     entry.scores.replaceChildren(
-      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "method"), make("th", { scope: "col" }, `best by ${count(budget)}`), make("th", { scope: "col" }, "paper"))),
+      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "method"), make("th", { scope: "col" }, `best by ${count(budget)}`), played ? make("th", { scope: "col", title: "games that coex eval played with the newest checkpoint" }, "played") : "", make("th", { scope: "col" }, "paper"))),
       make("tbody", {}, groups.map((group) => make(
         "tr", {}, make("th", { scope: "row", class: `c${methodColour(group.label)}` }, group.label, make("small", {}, ` ${plural(group.seeds.length, "seed")}`)),
         make("td", {}, make("b", {}, number(group.score?.middle)), group.score?.seeds > 1 ? make("small", {}, ` ${number(group.score.low)}–${number(group.score.high)}`) : ""),
+        played ? make("td", {}, make("b", {}, number(group.played?.[0])), group.played ? make("small", {}, ` ${plural(group.played[1], "game")}`) : "") : "",
         make("td", {}, group.paper ? number(group.paper[0]) : "–", group.paper ? make("small", {}, ` at ${count(group.paper[1])}`) : ""),
       ))),
     );

@@ -18,6 +18,10 @@ const CURVES = [  // title, unit, {metric: label}
 ];
 const QUIET = new Set(["step", "frame", "seconds", "episodes", "return_mean40", "max_return_mean40", "held_steps"]);
 
+function makeFilm({ film, film_caption: caption }) {  // of a report
+  return make("figure", { class: "film" }, make("video", { controls: true, muted: true, loop: true, playsinline: true, src: film }), make("figcaption", { class: "quiet" }, caption));
+}
+
 class RunView {
   constructor() {
     this.charts = new Map();
@@ -176,9 +180,9 @@ class RunView {
   async show(scene) {
     if (!scene) return;
     await Promise.all([this.play.show(scene.play), this.map.show(scene.map)]);
-    if (typeof scene.film === "string" && scene.film.startsWith("data:video/mp4;base64,") && !this.film) {
-      this.film = make("video", { controls: true, muted: true, loop: true, playsinline: true, src: scene.film });
-      this.playSection.append(make("figure", { class: "film" }, this.film, make("figcaption", { class: "quiet" }, String(scene.film_caption ?? ""))));
+    if (scene.film && !this.film) {
+      this.film = makeFilm(scene);
+      this.playSection.append(this.film);
     }
     this.showStage();
   }

@@ -146,7 +146,7 @@ def test_looking_leaves_a_mark_only_in_a_run_that_goes_on(tmp_path: Path, runs: 
     with RunLock(run):
         runs.poll()
         (run / "live.json").write_text('{"play": 1}')
-        assert runs.live(key) == {"play": 1}
+        assert runs.live(key) == {"play": 1, "map": None}
         assert (run / "watched").is_file()
         (run / "live.json").write_text("{" * 10_000)
         assert runs.live(key) == {"map": None}

@@ -27,7 +27,8 @@ from coex.training.agent import Agent
 MOST_FRAMES = 16  # of one environment, in a row
 _LOOK_SECONDS = 1.0  # between two looks at who watches
 _FRESH_SECONDS = 10.0  # after which whoever watched has gone
-_SHARE = 1 / 200  # of the run's time that the picture may take, and the map again
+_SHARE = 1 / 250  # of the run's time that the picture may take, and the map again
+_STATE_SECONDS = 1e-6  # what a state adds to the map's time, before that has been measured
 
 
 class LiveView:
@@ -35,7 +36,8 @@ class LiveView:
 
     def __init__(self, run: Path, config: RunConfig) -> None:
         self._run, self._config = run, config
-        self._next_look = self._next_map = 0.0
+        self._next_look = 0.0
+        self._next_map: float | None = None  # None: nobody has looked yet
         self._frames: list[dict[str, Any]] = []
         self._pictures: list[NDArray[np.uint8]] = []
         self._spent = 0.0  # on the strip that is being recorded
@@ -100,9 +102,15 @@ class LiveView:
         visible = ram.player_visible(self._config.game, memory).tolist()
         return [box if seen else None for box, seen in zip(boxes, visible, strict=True)]
 
+    def _is_map_due(self, now: float, states: int) -> bool:
+        """Whether there is a map to draw, and time: of very many states the first waits, as the others do."""
+        if self._next_map is None:
+            self._next_map = now + (states * _STATE_SECONDS / _SHARE if states > 1_000 else 0.0)
+        return states > 0 and now >= self._next_map
+
     def _write(self, agent: Agent) -> None:
         bonus, began = agent.bonus, time.monotonic()
-        if isinstance(bonus, CoexBonus) and began >= self._next_map and len(bonus.counts):
+        if isinstance(bonus, CoexBonus) and self._is_map_due(began, len(bonus.counts)):
             counted, config = bonus.counts.state_dict(), bonus.config
             keys, counts = counted["keys"].astype(np.int64), counted["counts"].astype(np.int64)
             self._map = describe_visits(

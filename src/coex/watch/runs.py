@@ -101,7 +101,7 @@ class Runs:
             with contextlib.suppress(ValueError, RecursionError):
                 scene = json.loads(read_small(run.path / LIVE, _LARGEST_LIVE) or b"")
                 if isinstance(scene, dict):
-                    return scene
+                    return scene if scene.get("map") else scene | {"map": self._saved_map(key, run)}
         return {"map": self._saved_map(key, run)}
 
     def _touch(self, key: str, path: Path) -> None:

@@ -78,7 +78,7 @@ class Chart {
       scales: { x: { time: false }, y: { range: (u, low, high) => this.range(low, high) } },
       axes: [
         { ...axis, size: 26, gap: 4, space: 60, values: (u, ticks) => ticks.map(count) },
-        { ...axis, size: 46, gap: 5, space: 34, values: (u, ticks) => ticks.map(count) },
+        { ...axis, size: 46, gap: 5, space: 34, values: (u, ticks) => ticks.map((tick) => (this.isWhole() && tick % 1 ? "" : count(tick))) },
       ],
       series: [{}, ...this.series.map((part) => ({
         stroke: part.hidden ? "transparent" : fade(colour(part.colour), part.faint ? 0.28 : 1),
@@ -103,7 +103,11 @@ class Chart {
     high = Math.max(high, ...marks);
     if (low > 0 && low < 0.6 * high) low = 0;
     const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
-    return [low === 0 ? 0 : low - room, high + room];
+    return [low === 0 && !this.series.some((part) => part.dots) ? 0 : low - room, high + room];
+  }
+
+  isWhole() {  // counts have no ticks between them
+    return this.data.slice(1).every((values) => values.every((value) => !isNumber(value) || Number.isInteger(value)));
   }
 
   drawMarks(u) {

@@ -57,7 +57,7 @@ function remaining(run) {
 }
 
 function roomsOf(newest) {
-  return [newest["archive/rooms"], newest["rooms/true"], newest["rooms/clusters"]].find(isNumber);
+  return [newest["archive/rooms"], newest["rooms/true"], newest["rooms/clusters"]].find((rooms) => rooms > 0);
 }
 
 function badge(status) {

@@ -66,7 +66,7 @@ class Overview {
     if (!entry) {
       const seeds = Math.max(...groups.map((group) => group.seeds.length));
       const chart = new Chart({
-        title: game, unit: `mean return of the last 40 episodes${seeds > 1 ? ", by seed and over seeds" : ""}`, series, data, marks, height: 200,
+        title: game, unit: `mean return of 40 episodes${seeds > 1 ? ", over seeds" : ""}`, series, data, marks, height: 200,
       });
       entry = { chart, shape, scores: make("table", { class: "scores" }) };
       chart.element.append(entry.scores);

@@ -71,7 +71,7 @@ class RunView {
     document.title = `${run.method} on ${run.game} · coex`;
     setText(this.over, run.game);
     setText(this.title, run.method);
-    if (this.said !== run.status + run.variant) this.line.replaceChildren(badge(run.status), ` seed ${run.seed}`, run.variant !== run.method ? ` · ${run.variant.slice(run.method.length)}` : "", make("span", { class: "path" }, run.path));
+    if (this.said !== run.status + run.variant) this.line.replaceChildren(badge(run.status), ` seed ${run.seed}`, run.variant !== run.method ? ` · ${run.variant.slice(run.method.length)}` : "", make("span", { class: "path", title: run.path }, run.name));
     this.said = run.status + run.variant;
     this.showNotes(run);
     this.showCards(run);

@@ -82,7 +82,7 @@ def test_what_is_shown_is_what_happened(tmp_path: Path, monkeypatch: pytest.Monk
         assert attention.reshape(9, 9)[y, x] == attention.max()
         assert frame["bonus"] == pytest.approx(frame["visits"] ** -0.5, abs=1e-4)
         assert frame["action"]
-        left, top, width, height = frame["truth"]
+        ((left, top, width, height),) = frame["truth"]
         assert 0 <= left <= left + width <= 1
         assert 0 <= top <= top + height <= 1
     assert sum(room["visits"] for room in visits["rooms"]) == visits["step"] == play["stamp"]

@@ -92,15 +92,15 @@ class LiveView:
             }
             self._frames.append(frame | (_describe_bonus(rewarded, t) if rewarded else {}))
 
-    def _true_boxes(self, rollout: Rollout, first: int) -> list[list[float] | None] | None:
-        """Where RAM says the player is, as shares of the picture."""
+    def _true_boxes(self, rollout: Rollout, first: int) -> list[list[list[float]]] | None:
+        """Where RAM says the player is, and its car if it has one, as shares of the picture."""
         if "ram" not in rollout.views:
             return None
         memory = rollout.next_view("ram", slice(first, len(rollout.actions)))[:, 0].numpy()
         size = np.array([ram.SCREEN_WIDTH, ram.SCREEN_HEIGHT] * 2)
-        boxes = (ram.player_box(self._config.game, memory) / size).round(4).tolist()
+        boxes = (ram.controlled_boxes(self._config.game, memory) / size).round(4).tolist()
         visible = ram.player_visible(self._config.game, memory).tolist()
-        return [box if seen else None for box, seen in zip(boxes, visible, strict=True)]
+        return [found if seen else [] for found, seen in zip(boxes, visible, strict=True)]
 
     def _is_map_due(self, now: float, states: int) -> bool:
         """Whether there is a map to draw, and time: of very many states the first waits, as the others do."""
@@ -127,7 +127,8 @@ class LiveView:
         scratch = self._run / f".{LIVE}.tmp"
         with contextlib.suppress(OSError):  # the run goes on, seen or not
             scratch.unlink(missing_ok=True)
-            scratch.write_text(json.dumps({"play": play, "map": self._map}))
+            with scratch.open("x") as file:
+                file.write(json.dumps({"play": play, "map": self._map}))
             scratch.replace(self._run / LIVE)
 
 

@@ -89,6 +89,7 @@ class Page {
       this.tell();
     } catch (error) {
       state.classList.add("lost");
+      state.setAttribute("role", "alert");
       setText(state, "The server does not answer: is coex watch still running?");
     } finally {
       this.asking = false;
@@ -130,6 +131,7 @@ class Page {
 
   tell() {
     state.classList.remove("lost");
+    state.removeAttribute("role");
     const runs = [...this.overview.runs.values()], running = runs.filter((run) => run.status === "running");
     state.classList.toggle("live", running.length > 0);
     const speed = running.reduce((sum, run) => sum + (run.newest.steps_per_second ?? 0), 0);

@@ -39,8 +39,10 @@ class Play {  // plays the newest strip of frames, then waits on its last for th
   }
 
   async show(play) {
-    if (!play || !Array.isArray(play.frames) || !play.frames.length || play.stamp === this.stamp) return;
+    if (!play || !Array.isArray(play.frames) || play.stamp === this.stamp) return;
+    play.frames = play.frames.slice(0, 64).filter((frame) => frame && typeof frame === "object");
     this.stamp = play.stamp;
+    if (!play.frames.length) return;
     const strip = await load(play.picture);
     if (!strip) return;
     this.strip = strip;
@@ -49,7 +51,7 @@ class Play {  // plays the newest strip of frames, then waits on its last for th
     if (!this.timer) this.timer = setInterval(() => this.tick(), 1000 / FRAMES_PER_SECOND);
     const sees = play.frames.some((frame) => frame.attention);
     setText(this.caption, sees
-      ? "Orange is the attention, the white corners are where the agent believes to be" + (play.frames.some((f) => f.truth) ? ", the thin box is where RAM says it is." : ".")
+      ? "Orange is the attention, the white corners are where the agent believes to be" + (play.frames.some((f) => f.truth?.length) ? ", the thin lines are where RAM says it is." : ".")
       : "What the policy sees.");
   }
 
@@ -62,10 +64,9 @@ class Play {  // plays the newest strip of frames, then waits on its last for th
     context.drawImage(this.strip, 0, this.frame * size, size, size, 0, 0, side, side);
     this.frame += 1;
     if (Array.isArray(frame.attention)) this.drawAttention(context, frame.attention, side);
-    if (Array.isArray(frame.truth)) {
-      const [x, y, width, height] = frame.truth;
-      context.strokeStyle = "#40e0d0";
-      context.lineWidth = 2;
+    context.strokeStyle = "#40e0d0";
+    context.lineWidth = 3;
+    for (const [x, y, width, height] of Array.isArray(frame.truth) ? frame.truth.filter(Array.isArray) : []) {
       context.strokeRect(x * side, y * side, width * side, height * side);
     }
     if (Array.isArray(frame.cell)) this.drawCorners(context, frame.cell, locator, side);

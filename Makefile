@@ -23,15 +23,17 @@ help: ## show this list
 setup: $(READY) ## install everything into .venv
 	@echo "$(VENV) is ready."
 
-# The report opens where there is a screen to show it on; its place and the films' are printed in any case.
-demo: $(READY) ## train two agents to cross Freeway's road, without and with CoEX, in about three minutes; film and compare them
+# The live page opens while it trains, and the report at the end, where there is a screen; their places are printed.
+demo: $(READY) ## train two agents to cross Freeway's road, without and with CoEX, in about three minutes; watch, film and compare them
 	@n=1; while [ -e runs/demo-$$n ]; do n=$$((n + 1)); done; run=runs/demo-$$n; \
+	$(BIN)/coex watch $$run & watch=$$!; trap 'kill $$watch 2> /dev/null || true' EXIT; \
 	for method in a2c a2c+coex; do \
 		$(BIN)/coex train freeway --method $$method --steps 30000 --out $$run/$$method $(ARGS); \
 		$(BIN)/coex eval $$run/$$method --episodes 8 --envs 8; \
 		$(BIN)/coex video $$run/$$method --seconds 30; \
 	done; \
 	$(BIN)/coex report $$run/a2c $$run/a2c+coex --out $$run/report.html; \
+	echo "'coex watch $$run' shows the page again"; \
 	if [ "$$(uname)" = Darwin ]; then opener=open; \
 	elif [ -n "$${DISPLAY:-}$${WAYLAND_DISPLAY:-}" ]; then opener=xdg-open; else opener=true; fi; \
 	$$opener $$run/report.html > /dev/null 2>&1 || true

@@ -99,6 +99,13 @@ def measure_growth() -> dict[str, Any]:
     return growth
 
 
+def measure_watched() -> dict[str, Any]:
+    """What it costs to be looked at."""
+    say("a2c+coex while somebody looks …")
+    watched: dict[str, Any] = run_module("benchmarks.watched")
+    return watched
+
+
 def bounds(limits: dict[str, Any], epochs: int) -> dict[str, float]:
     """Steps/s of the network alone, and of emulation and network taking turns on all cores."""
     network = limits["network"]
@@ -194,6 +201,7 @@ def measure(names: Sequence[str], settings: Settings) -> dict[str, Any]:
         "settings": asdict(settings) | {"warmup_steps": settings.warmup_steps},
         "rows": [row | {"bounds": bounds(limits, row["epochs"])} for rows in blocks for row in rows],
         "growth": measure_growth() if "a2c+coex" in names else None,
+        "watched": measure_watched() if "a2c+coex" in names else None,
         "limits": limits,
     }
 
@@ -217,6 +225,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if growth := results["growth"]:
         full = f"{growth['clusters']['full']:,} rooms and {growth['states']['full']:,} states"
         print(f"\na2c+coex with {full}: {growth['ratio']:.3f} of its speed with empty tables")
+    if watched := results["watched"]:
+        shares = " and ".join(f"{watched[tables]['watched']:.2%} with {tables} tables" for tables in ("empty", "full"))
+        alone = max(watched[tables]["alone"] for tables in ("empty", "full"))
+        print(f"\nbeing watched takes {shares} of a2c+coex's time; {alone:.4%} when nobody looks")
     print(f"\nlimits of this machine, agent steps/s\n\n{render_limits(results['limits'], results['rows'])}")
     if not options.quick:
         options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -91,6 +91,8 @@ def test_a_wheel_brings_the_compiled_code(tmp_path: Path) -> None:
     assert not wheel.name.endswith("-any.whl")
     with zipfile.ZipFile(wheel) as content:
         content.extractall(tmp_path / "unpacked")
+    page = tmp_path / "unpacked/coex/watch/page"  # of coex watch, with the licence of what it brings
+    assert {"index.html", "page.css", "main.js", "uplot.js", "uplot.LICENSE"} <= {file.name for file in page.iterdir()}
     environment = {"PYTHONPATH": str(tmp_path / "unpacked"), "XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": ""}
     asked = [sys.executable, "-c", "from coex.core import native; print(native.__file__, native.origin())"]
     answer = subprocess.run(asked, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True).stdout

@@ -29,6 +29,9 @@ class Rewarded(NamedTuple):
     bonus: Tensor  # (T, N) float32, unscaled
     states: Mapping[str, NDArray[np.int64]] = {}  # (T, N) each: what was counted, for those who measure it
     memo: Any = None  # what `update` needs of it
+    # For those who watch, where the bonus has them:
+    attention: Tensor | None = None  # (T, N, 81) ᾱ
+    visits: NDArray[np.int64] | None = None  # (T, N) N of the states, this visit included
 
 
 class Inspection(NamedTuple):

@@ -35,8 +35,9 @@ def _add_report(commands: Any) -> None:
     report = commands.add_parser(
         "report",
         help="write a page about one run or several",
-        description="Write one HTML page that needs nothing else: curves with the paper's values, where the agent has "
-        "been, a video, and how to repeat the run. Several runs are compared by game and method.",
+        description="Save the page of 'coex watch' as one HTML file that needs nothing else: curves with the paper's "
+        "values, where the agent has been, a video, and how to repeat the run. Several runs are compared by game and "
+        "method.",
     )
     report.add_argument("directories", nargs="+", metavar="RUN", type=Path, help="the runs' directories")
     report.add_argument(
@@ -74,10 +75,10 @@ def _video(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from coex.report.build import load_runs, write_report
+    from coex.report.build import check_runs, write_report
 
     _check_out(options.out, ".html")
-    runs = load_runs(options.directories, _warn)
+    runs = check_runs(options.directories)
     many = len(runs) > 1
     out = options.out or (Path("report.html") if many else options.directories[0] / "report.html")
     with_video = not options.no_video and not many

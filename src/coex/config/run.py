@@ -12,6 +12,9 @@ from coex.envs import Shape, is_atari
 from coex.envs.game_config import GameConfig
 from coex.errors import UsageError
 
+# What does not change what is learned: the place, and what is written when.
+OPERATIONAL = ("log_every_steps", "num_workers", "device", "checkpoint")
+
 LearnerConfig = A2CConfig | PPOConfig | ArchiveConfig
 
 

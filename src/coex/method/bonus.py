@@ -30,7 +30,8 @@ class CoexBonus(Bonus):
         states = self.encoder.encode(rollout)  # ψ of the pictures that the steps led to
         counts = self.counts.visit(states.keys(self.config.state))  # N(ψ) ← N(ψ) + 1, in the order of time
         bonus = torch.from_numpy(counts).double().rsqrt().float()  # r⁺ = 1/√N
-        return Rewarded(bonus.view(rollout.actions.shape), states.parts, states.features)
+        shape = tuple(rollout.actions.shape)
+        return Rewarded(bonus.view(shape), states.parts, states.features, states.attention, counts.reshape(shape))
 
     def update(self, rollout: Transitions, rewarded: Rewarded) -> Metrics:
         return {} if self.encoder.locator is None else self.encoder.locator.fit(rollout, rewarded.memo)

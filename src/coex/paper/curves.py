@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from coex.config.presets import changed_settings
-from coex.config.run import RunConfig
+from coex.config.run import OPERATIONAL, RunConfig
 from coex.config.settings import setting_text
 from coex.errors import UsageError
 from coex.paper.study import Row, Study, game_slug, variant_name
 from coex.results.statistics import Floats, aggregate
 from coex.runs.directory import CONFIG, METRICS, read_metrics, score_at
-from coex.runs.resume import OPERATIONAL, run_config
+from coex.runs.resume import run_config
 
 COLUMNS = (
     "step", "seconds", "episodes", "return_mean40", "max_return_mean40", "adm/distance", "adm/accuracy",

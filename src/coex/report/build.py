@@ -1,20 +1,22 @@
-"""`coex report`: one page about runs, in one file."""
+"""`coex report`: the page of `coex watch` saved as one file, with what it shows inside."""
 
-import itertools
+import json
+import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from coex import __version__
 from coex.analysis.trained import find_saved
 from coex.errors import CoexError, UsageError
-from coex.report import comparison, sections
-from coex.report.film import VideoConfig, poster, record
-from coex.report.run import Run, game_title, load_run, method_title
+from coex.report.film import VideoConfig, record
 from coex.runs.resume import run_config
+from coex.runs.visits import newest_checkpoint
+from coex.watch.runs import Runs
+from coex.watch.server import page_file
 
 _LARGEST_VIDEO = 8_000_000  # bytes that go into the page
 _VIDEO_SECONDS = 30.0
@@ -28,126 +30,115 @@ class Written:
     notes: list[str]
 
 
-def load_runs(paths: Sequence[Path], warn: Callable[[str], None]) -> list[Run]:
-    """Raises UsageError when one of them is no run, or is named twice."""
-    repeated = [
-        path for path, again in itertools.groupby(sorted(path.resolve() for path in paths)) if len([*again]) > 1
-    ]
-    if repeated:
-        raise UsageError(f"{repeated[0]} is named twice")
-    for path in paths:
-        run_config(path)  # all of them, before the first is read
-    return [load_run(path, warn) for path in paths]
+def check_runs(paths: Sequence[Path]) -> list[Path]:
+    """Returns the directories in full; raises UsageError when one of them is no run, or is named twice."""
+    resolved = [path.resolve() for path in paths]
+    for index, path in enumerate(resolved):
+        run_config(path)
+        if path in resolved[:index]:
+            raise UsageError(f"{path} is named twice")
+    return resolved
 
 
-def write_report(runs: list[Run], out: Path, *, with_video: bool, warn: Callable[[str], None]) -> Written:
+def write_report(paths: Sequence[Path], out: Path, *, with_video: bool, warn: Callable[[str], None]) -> Written:
     """Writes the page, and the first run's video if asked for; what cannot be shown is said on the page."""
     notes: list[str] = []
-    video = _make_video(runs[0], notes, warn) if with_video else None
-    page = _single(runs[0], video) if len(runs) == 1 else _several(runs)
+    video = _make_video(paths[0], notes, warn) if with_video else None
+    data = collect(paths)
+    for run in data["runs"].values():
+        run["notes"] = (
+            [] if run["has_checkpoint"] else ["There is no checkpoint that can be read: no map and no video."]
+        )
+        notes += [f"{run['path']}: {note}" for note in (*_remarks(run), *run["notes"])]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         scratch = out.with_name(f".{out.name}.tmp")
-        scratch.write_text(page, encoding="utf-8")
+        scratch.write_text(make_page(data), encoding="utf-8")
         scratch.replace(out)
     except OSError as error:
         raise CoexError(f"the report {out} could not be written: {error.strerror or error}") from error
-    return Written(video, notes + [f"{run.path}: {note}" for run in runs for note in run.notes()])
+    return Written(video, notes)
 
 
-def _make_video(run: Run, notes: list[str], warn: Callable[[str], None]) -> Path | None:
+def collect(paths: Sequence[Path]) -> dict[str, Any]:
+    """Returns all that the page shows of the runs, as it would ask the server for it."""
+    runs, version = Runs(paths), -1
+    while runs.version != version:  # large logs are read piece by piece
+        version = runs.version
+        runs.poll()
+    overview = runs.overview(0)
+    keys = [card["id"] for card in overview["runs"]]
+    details = {key: runs.detail(key, 0) or {} for key in keys}
+    scenes = {key: runs.live(key, is_present=False) or {} for key in keys}
+    for key, run in details.items():
+        run["has_checkpoint"] = newest_checkpoint(Path(run["path"])) is not None
+        scenes[key] |= _film(run)
+    return {
+        "made": f"coex report {__version__}",
+        "single": keys[0] if len(keys) == 1 else None,
+        "overview": overview,
+        "runs": details,
+        "scenes": scenes,
+    }
+
+
+def make_page(data: dict[str, Any]) -> str:
+    """Returns the page with its scripts, styles and data inside; its policy lets nothing else run or load."""
+    hashes: dict[str, list[str]] = {"script": [], "style": []}
+
+    def put_in(kind: str, name: str) -> str:
+        content = page_file(name).decode()
+        hashes[kind].append(f"'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'")
+        return f"<{kind}>{content}</{kind}>"
+
+    page = page_file("index.html").decode()
+    page = re.sub(r'<link rel="stylesheet" href="([\w.]+)">', lambda match: put_in("style", match[1]), page)
+    page = re.sub(r'<script src="([\w.]+)" defer></script>', lambda match: put_in("script", match[1]), page)
+    policy = (
+        f"default-src 'none'; script-src {' '.join(hashes['script'])}; style-src {' '.join(hashes['style'])}; "
+        "img-src data:; media-src data:; base-uri 'none'; form-action 'none'"
+    )
+    content = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    page = page.replace("<title>", f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<title>', 1)
+    return page.replace("</main>", f'</main>\n<script type="application/json" id="embedded">{content}</script>', 1)
+
+
+def _make_video(path: Path, notes: list[str], warn: Callable[[str], None]) -> Path | None:
     """The film of the newest checkpoint, made if it is not there."""
-    out = _film_path(run)
-    if out is None or out.exists():
-        return out
     try:
-        record(find_saved(run.path, run.checkpoint_step, warn), VideoConfig(seconds=_VIDEO_SECONDS), out)
+        saved = find_saved(path, None, warn)
+        out = path / f"video-{saved.manifest.step}.mp4"
+        if not out.exists():
+            record(saved, VideoConfig(seconds=_VIDEO_SECONDS), out)
     except CoexError as error:
-        notes.append(f"{run.path}: there is no video: {error}")
+        notes.append(f"{path}: there is no video: {error}")
         return None
     return out
 
 
-def _film_path(run: Run) -> Path | None:
-    """Where `coex video` puts the film of the newest checkpoint."""
-    return None if run.checkpoint_step is None else run.path / f"video-{run.checkpoint_step}.mp4"
-
-
-def _single(run: Run, video: Path | None) -> str:
-    config = run.config
-    body = (
-        f'<header><p class="over">{escape(game_title(config.game))}</p><h1>{escape(method_title(config.method))}'
-        f"</h1><p>{sections.status(run)} seed {config.seed} · {run.step:,} of {config.total_steps:,} steps</p>"
-        f"{f'<p>with {escape(run.settings)}</p>' if run.settings else ''}</header>"
-        f"{sections.notes(run)}{sections.headline(run)}"
-        f"{_section('The agent at play', _video(run, video)) if video else ''}"
-        f"{_section('Curves', sections.curves(run))}"
-        f"{_section('Where it has been', sections.where_it_has_been(run, 'room-'))}"
-        f"{_section('The run', sections.how_to_repeat(run))}"
-    )
-    return _page(run.title, body)
-
-
-def _several(runs: list[Run]) -> str:
-    """The page that compares runs; films of their newest checkpoints that are there already are shown."""
-    games = comparison.group_by_game(runs)
-    over = f"{len(runs)} runs"
-    title = ", ".join(game_title(game) for game in games)
-    body = f'<header><p class="over">{over}</p><h1>{escape(title)}</h1></header>'
-    for game, groups in games.items():
-        films = "".join(
-            _video(run, film) for group in groups for run in group.runs if (film := _film_path(run)) and film.exists()
-        )
-        films = f'<div class="films">{films}</div>' if films else ""
-        body += _section(game_title(game), comparison.table(groups) + films + comparison.curves(groups))
-    details = "".join(_details(run, index) for index, run in enumerate(runs))
-    return _page(f"{over}: {title}", body + _section("Each run", details))
-
-
-def _details(run: Run, index: int) -> str:
-    name = f"{game_title(run.config.game)} · {run.variant} · seed {run.config.seed}"
-    return (
-        f"<details><summary>{escape(name)} {sections.status(run)}</summary>"
-        f"{sections.notes(run)}{sections.headline(run)}{sections.curves(run)}"
-        f"{sections.where_it_has_been(run, f'run-{index}-room-')}{sections.how_to_repeat(run)}</details>"
-    )
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{content}</section>" if content else ""
-
-
-def _video(run: Run, video: Path) -> str:
-    name, step = method_title(run.config.method), run.checkpoint_step
-    if video.stat().st_size > _LARGEST_VIDEO:
-        return f"<p>The video is too large to be part of this page: <code>{escape(str(video))}</code>.</p>"
-    still = f"data:image/jpeg;base64,{b64encode(poster(video)).decode()}"
-    source = f"data:video/mp4;base64,{b64encode(video.read_bytes()).decode()}"
-    return (
-        f'<figure class="film"><video controls muted loop playsinline preload="auto" poster="{still}" src="{source}">'
-        f'</video><img class="still" src="{still}" alt="A frame of the video">'
-        f"<figcaption>{escape(name)} after {step:,} steps, acting by sampling, as in training. {_explain(run)}"
-        "</figcaption></figure>"
-    )
-
-
-def _explain(run: Run) -> str:
-    has_adm = run.last("adm/loss") is not None
+def _film(run: dict[str, Any]) -> dict[str, str]:
+    """What the page needs to show the film of the newest checkpoint, if `coex video` has made one."""
+    place = newest_checkpoint(Path(run["path"]))
+    step = int(place.name.removeprefix("step-")) if place else -1
+    film = Path(run["path"]) / f"video-{step}.mp4"
+    if not film.is_file() or film.stat().st_size > _LARGEST_VIDEO:
+        return {}
     words = (
-        "Orange is the attention, the white corners are the cell where the agent believes to be. " if has_adm else ""
+        "Orange is the attention, the white corners are where it believes to be. "
+        if "adm/loss" in run["columns"]
+        else ""
     )
-    has_bonus = run.config.bonus is not None
-    return words + ("N counts the visits of the present state in training." if has_bonus else "")
+    counts = "N counts the visits of the present state in training." if "counts/states" in run["columns"] else ""
+    return {
+        "film": f"data:video/mp4;base64,{b64encode(film.read_bytes()).decode()}",
+        "film_caption": f"{run['method']} after {step:,} steps, acting by sampling, as in training. {words}{counts}",
+    }
 
 
-def _page(title: str, body: str) -> str:
-    style, script = (files("coex.report").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)} · coex</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
-        f"<footer>Made by <code>coex report</code>, version {__version__}. The paper’s scores: Choi et al., "
-        "“Contingency-Aware Exploration in Reinforcement Learning”, ICLR 2019.</footer>\n"
-        f"<script>\n{script}</script>\n</body>\n</html>\n"
-    )
+def _remarks(run: dict[str, Any]) -> list[str]:
+    """What the page says of a run's state, for the command line."""
+    step = int(run["newest"].get("step", 0))
+    remarks = [f"still going on: this is how it stood at step {step:,}"] if run["status"] == "running" else []
+    remarks += [f"stopped at step {step:,} of {run['total']:,}"] if run["status"] == "stopped" else []
+    remarks += [f"{run['broken']} broken lines of metrics.jsonl were left out"] if run["broken"] else []
+    return remarks + ([] if run["columns"]["step"] else ["there is no log point: no curve can be drawn"])

@@ -107,17 +107,6 @@ def make_gif(film: Path, out: Path) -> None:
         scratch.unlink(missing_ok=True)
 
 
-def poster(film: Path) -> bytes:
-    """A frame as a JPEG, to show while nothing plays."""
-    try:
-        seconds = imageio_ffmpeg.count_frames_and_secs(str(film))[1]
-        command = [_ffmpeg(), "-v", "error", "-ss", f"{seconds / 3:.2f}", "-i", str(film), "-frames:v", "1"]
-        done = subprocess.run([*command, "-f", "mjpeg", "-"], capture_output=True, check=True)
-    except (RuntimeError, subprocess.CalledProcessError):
-        raise CoexError(f"{film} is not a video: remove it, and 'coex report' makes it anew") from None
-    return done.stdout
-
-
 def _episodes(moments: Iterator[Moment], episodes: int) -> Iterator[Moment]:
     for moment in moments:
         yield moment

@@ -14,9 +14,12 @@ from typing import Any
 from coex.config.run import RunConfig
 from coex.errors import UsageError
 from coex.rollouts.rollout import Episode
-from coex.runs.lock import LOCK
+from coex.runs.files import CONFIG as CONFIG
+from coex.runs.files import EPISODES as EPISODES
+from coex.runs.files import LOCK
+from coex.runs.files import METRICS as METRICS
+from coex.runs.files import SUMMARY as SUMMARY
 
-CONFIG, METRICS, EPISODES, SUMMARY = "config.json", "metrics.jsonl", "episodes.csv", "summary.json"
 TENSORBOARD = "tensorboard"
 WINDOW = 40  # the paper's score: the mean return of this many recent episodes
 

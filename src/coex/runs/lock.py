@@ -7,8 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from coex.errors import UsageError
-
-LOCK = "lock"
+from coex.runs.files import LOCK
 
 
 class RunLock:

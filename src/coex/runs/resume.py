@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from coex.config.presets import read_config
-from coex.config.run import RunConfig, lacking_settings
+from coex.config.run import OPERATIONAL, RunConfig, lacking_settings
 from coex.config.settings import first_difference, load_config, with_settings
 from coex.errors import CoexError, UsageError
 from coex.runs.checkpoints import CheckpointStore, DamagedError, Saved
@@ -14,8 +14,6 @@ from coex.runs.checkpoints.store import versions
 from coex.runs.directory import CONFIG, METRICS, SUMMARY
 from coex.runs.progress import Progress
 
-# What does not change what is learned: the place, and what is written when.
-OPERATIONAL = ("log_every_steps", "num_workers", "device", "checkpoint")
 # What may differ between a checkpoint and the run that goes on from it: its end, too.
 FREE = ("total_steps", "schedule_steps", *OPERATIONAL)
 

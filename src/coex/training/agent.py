@@ -1,12 +1,14 @@
 """What learns: a policy, a bonus, and the environments they are tried in."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from coex.bonuses import Rewarded
 from coex.config.archive import ArchiveConfig
 from coex.config.run import RunConfig
 from coex.envs import POLICY_SHAPE, Shape, VectorEnv
@@ -61,6 +63,7 @@ class Agent:
         self._reward = config.reward
         self._env = env
         self._held_steps = 0  # while the policy waited for the bonus to be ready
+        self.last: tuple[Rollout, Rewarded | None] | None = None  # for those who watch; the next collection reuses it
 
     @property
     def steps_done(self) -> int:
@@ -96,7 +99,17 @@ class Agent:
             with _one_thread():
                 metrics |= self.bonus.update(rollout, rewarded)
             metrics |= self._diagnostics.observe(rollout, rewarded.states)
+        self.last = rollout, rewarded and rewarded._replace(memo=None)
         return rollout, metrics, rewarded.states if rewarded else {}
+
+    @property
+    def room_pictures(self) -> Mapping[int, NDArray[np.uint8]]:
+        """A grey picture (84, 84) of each room."""
+        return self._diagnostics.album.frames
+
+    @property
+    def action_names(self) -> Sequence[str]:
+        return self._env.action_names
 
     def snapshot(self) -> dict[str, Any]:
         """Returns what only a log point needs."""

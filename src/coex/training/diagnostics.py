@@ -26,14 +26,14 @@ class Diagnostics:
     def __init__(self, game: str) -> None:
         self._game = game
         self._evidence = RoomEvidence(game) if game in ram.RAM_GAMES else None
-        self._album = RoomAlbum()
+        self.album = RoomAlbum()
 
     def observe(self, rollout: Rollout, states: States) -> dict[str, float]:
         """Takes in a rollout and the (T, N) parts of its states; returns the metrics of this rollout."""
         if not states:
             return {}
         rooms = states.get("c", np.zeros(tuple(rollout.actions.shape), np.int64))  # (T, N)
-        self._album.add(rooms, rollout)
+        self.album.add(rooms, rollout)
         return {} if self._evidence is None else self._compare(rooms, states, rollout.next_view("ram").numpy())
 
     def observe_play(
@@ -41,7 +41,7 @@ class Diagnostics:
     ) -> dict[str, float]:
         """Does the same for (L,) steps of one game that led to (L, 84, 84) frames and (L, 128) RAM."""
         rooms = states.get("c", np.zeros(len(frames), np.int64))
-        self._album.add_frames(rooms, frames)
+        self.album.add_frames(rooms, frames)
         return {} if memory is None else self._compare(rooms, states, memory)
 
     def _compare(self, rooms: NDArray[np.int64], states: States, memory: NDArray[np.uint8]) -> dict[str, float]:
@@ -59,10 +59,10 @@ class Diagnostics:
         return self._evidence.rooms() | (self._evidence.agreement() if has_clusters else {})
 
     def state_dict(self) -> dict[str, Any]:
-        state = {"album": self._album.state_dict()}
+        state = {"album": self.album.state_dict()}
         return state if self._evidence is None else state | {"evidence": self._evidence.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._album.load_state_dict(state["album"])
+        self.album.load_state_dict(state["album"])
         if self._evidence is not None:
             self._evidence.load_state_dict(state["evidence"])

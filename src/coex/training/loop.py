@@ -24,6 +24,7 @@ from coex.runs.saver import Saver, Stateful, preserved_generators, restore
 from coex.runs.stopping import Interrupted
 from coex.training.agent import Agent, make_env, split_seed
 from coex.training.archive_agent import ArchiveAgent, make_pool
+from coex.training.live import LiveView
 
 
 def train(
@@ -72,7 +73,9 @@ def train(
                 "and everything else goes on exactly"
             )
         try:
-            return _loop(config, agent, log, saver, should_stop, interrupting)
+            live = LiveView(out, config)
+            stack.callback(live.close)
+            return _loop(config, agent, log, saver, live, should_stop, interrupting)
         except OSError as error:
             raise CoexError(f"{out} cannot be written: {error.strerror or error}; {saver.last_good()}") from error
 
@@ -82,6 +85,7 @@ def _loop(
     agent: Agent | ArchiveAgent,
     log: RunLog,
     saver: Saver,
+    live: LiveView,
     should_stop: Callable[[], bool],
     interrupting: Callable[[], AbstractContextManager[None]],
 ) -> dict[str, Any]:
@@ -100,6 +104,8 @@ def _loop(
         step = agent.steps_done
         log.add(episodes, metrics, step)
         saver.end_iteration(step)
+        if isinstance(agent, Agent):
+            live.observe(agent)
     saved = saver.save(step, abandoned=abandoned)
     is_finished = saved and step >= config.total_steps
     summary = log.finish(step, finished=is_finished, checkpoint_seconds=saver.seconds)

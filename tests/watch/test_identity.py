@@ -7,8 +7,8 @@ import pytest
 from coex.cli import _parser
 from coex.commands.train import _run_config
 from coex.config.presets import make_config
-from coex.report.repeat import train_command
 from coex.results.published import published_score
+from coex.watch.identity import train_command
 
 
 @pytest.mark.parametrize(

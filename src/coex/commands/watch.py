@@ -1,0 +1,64 @@
+"""`coex watch`."""
+
+import argparse
+import contextlib
+import os
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+from coex.commands.evaluate import whole_number
+from coex.errors import UsageError
+
+_PORT = 8777
+
+
+def add_commands(commands: Any) -> None:
+    """Adds it to the command line."""
+    watch = commands.add_parser(
+        "watch",
+        help="see runs as they go, in a browser",
+        description="Serve a page about all runs under the given directories, on this machine only: their curves, the "
+        "agents at play as they train, and where they have been. It reads their files and controls nothing. "
+        "Ctrl-C ends it; the runs go on.",
+    )
+    watch.add_argument(
+        "directories", nargs="*", metavar="RUNS", type=Path, default=[Path("runs")],
+        help="runs, or directories of runs, which may be begun later (default: runs)",
+    )  # fmt: skip
+    watch.add_argument("--port", metavar="P", help=f"(default: {_PORT}, or any other if that is taken)")
+    watch.add_argument("--no-open", action="store_true", help="do not open the page, only print its address")
+    watch.set_defaults(run=_watch)
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from coex.watch.runs import Runs
+    from coex.watch.server import WatchServer
+
+    for path in options.directories:
+        if path.exists() and not path.is_dir():
+            raise UsageError(f"{path} is a file: name a run's directory, or one of runs")
+    port = whole_number(options.port, "--port") if options.port is not None else None
+    if port is not None and not 0 <= port < 65_536:
+        raise UsageError(f"--port takes a number from 0 to 65535, not {port}")
+    runs = Runs(options.directories)
+    try:
+        server = WatchServer(runs, _PORT if port is None else port)
+    except OSError as error:
+        if port is not None:
+            raise UsageError(f"--port {port} cannot be had: {error.strerror}") from None
+        server = WatchServer(runs, 0)
+    with server:
+        runs.start()
+        print(f"{server.address} shows {', '.join(map(str, options.directories))} (Ctrl-C ends it)", flush=True)
+        if not options.no_open and _has_screen():
+            threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
+    return 0
+
+
+def _has_screen() -> bool:
+    return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

@@ -1,0 +1,212 @@
+"""All runs under some directories: found, followed, and told to whoever asks what has changed."""
+
+import contextlib
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from coex.runs.files import CONFIG, LIVE, WATCHED
+from coex.runs.visits import newest_checkpoint, saved_visits
+from coex.watch.compare import compare, run_id
+from coex.watch.follow import Follower, held_locks
+from coex.watch.tail import read_small
+
+MOST_RUNS, _MOST_DIRECTORIES, _DEPTH = 1_000, 20_000, 4
+_POLL_SECONDS, _SCAN_SECONDS, _TOUCH_SECONDS = 1.0, 4.0, 2.0
+_LARGEST_LIVE = 4_000_000  # bytes
+_CARD = (
+    "step", "return_mean40", "max_return_mean40", "episodes", "steps_per_second", "seconds", "adm/distance",
+    "rooms/clusters", "rooms/true", "archive/rooms", "archive/cells", "archive/best", "counts/states",
+)  # fmt: skip
+
+
+class Runs:
+    """Follows runs in a thread of its own; every change has a number, so that a reader asks only for what is new."""
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self.epoch = secrets.token_hex(4)  # numbers of changes mean something within one server only
+        self._roots = [root.absolute() for root in roots]
+        self._runs: dict[str, Follower] = {}
+        self._gone: dict[str, int] = {}
+        self._clock = 0
+        self._scanned_at = float("-inf")
+        self._guard = threading.RLock()
+        self._stop = threading.Event()
+        self._touched: dict[str, float] = {}
+        self._maps: dict[str, tuple[Path | None, dict[str, Any] | None]] = {}
+        self._games: dict[str, tuple[int, list[dict[str, Any]]]] = {}
+
+    def start(self) -> None:
+        threading.Thread(target=self._follow, name="follow-runs", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def poll(self) -> None:
+        """Looks once at everything."""
+        if time.monotonic() - self._scanned_at >= _SCAN_SECONDS:
+            self._scan()
+            self._scanned_at = time.monotonic()
+        locked = held_locks()
+        for run in sorted(self._runs.values(), key=lambda run: -run.updated):
+            with self._guard:
+                if run.poll(locked):
+                    self._clock += 1
+                    run.version = self._clock
+
+    def overview(self, since: int) -> dict[str, Any]:
+        """Returns the runs that have changed since that number, and their games' curves."""
+        with self._guard:
+            changed = {key: run for key, run in self._runs.items() if run.version > since}
+            games = {run.identity.game for run in changed.values() if run.identity}
+            return {
+                "epoch": self.epoch,
+                "version": self._clock,
+                "runs": [_card(key, run) for key, run in changed.items()],
+                "gone": [key for key, version in self._gone.items() if version > since],
+                "games": {game: self._compare(game) for game in sorted(games)},
+            }
+
+    def detail(self, key: str, since: int) -> dict[str, Any] | None:
+        """Returns all about one run, or only its number if it has not changed since; None: there is no such run."""
+        with self._guard:
+            run = self._runs.get(key)
+            if run is None:
+                return None
+            if run.version <= since:
+                return {"epoch": self.epoch, "version": run.version}
+            return {"epoch": self.epoch, "version": run.version, **describe(key, run)}
+
+    @property
+    def version(self) -> int:
+        """The number of the last change."""
+        return self._clock
+
+    def live(self, key: str, *, is_present: bool = True) -> dict[str, Any] | None:
+        """Returns the agent at play and its map, and lets a run that goes on know that somebody looks.
+
+        For who is not `is_present`, it is the newest checkpoint's map.
+        """
+        with self._guard:
+            run = self._runs.get(key)
+        if run is None:
+            return None
+        if run.status == "running" and is_present:
+            self._touch(key, run.path)
+            with contextlib.suppress(ValueError, RecursionError):
+                scene = json.loads(read_small(run.path / LIVE, _LARGEST_LIVE) or b"")
+                if isinstance(scene, dict):
+                    return scene if scene.get("map") else scene | {"map": self._saved_map(key, run)}
+        return {"map": self._saved_map(key, run)}
+
+    def _touch(self, key: str, path: Path) -> None:
+        """Says "somebody looks" in a run's directory; where nothing may be written, the run is not told."""
+        now = time.monotonic()
+        if now - self._touched.get(key, float("-inf")) < _TOUCH_SECONDS:
+            return
+        self._touched[key] = now
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path / WATCHED, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+            try:
+                os.utime(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _saved_map(self, key: str, run: Follower) -> dict[str, Any] | None:
+        newest = newest_checkpoint(run.path)
+        if key not in self._maps or self._maps[key][0] != newest:
+            identity = run.identity
+            found = saved_visits(run.path, identity.state, identity.locator) if identity and identity.state else None
+            self._maps[key] = newest, found
+        return self._maps[key][1]
+
+    def _compare(self, game: str) -> list[dict[str, Any]]:
+        runs = [run for run in self._runs.values() if run.identity and run.identity.game == game]
+        newest = max(run.version for run in runs)
+        if game not in self._games or self._games[game][0] != newest:
+            self._games[game] = newest, compare(runs)
+        return self._games[game][1]
+
+    def _follow(self) -> None:
+        while not self._stop.is_set():
+            began = time.monotonic()
+            with contextlib.suppress(OSError):  # a directory that goes while it is looked at
+                self.poll()
+            self._stop.wait(max(0.1, _POLL_SECONDS - (time.monotonic() - began)))
+
+    def _scan(self) -> None:
+        found = dict(find_runs(self._roots))
+        with self._guard:
+            for path, name in found.items():
+                run = Follower(path, name)
+                if run_id(run) not in self._runs and len(self._runs) < MOST_RUNS:
+                    self._gone.pop(run_id(run), None)
+                    self._runs[run_id(run)] = run
+            for key in [key for key, run in self._runs.items() if run.path not in found]:
+                self._clock += 1
+                self._gone[key] = self._clock
+                game = self._runs.pop(key).identity
+                for run in self._runs.values():  # their game's curves have changed
+                    if game and run.identity and run.identity.game == game.game:
+                        run.version = self._clock
+
+
+def find_runs(roots: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    """Yields the directories that hold a run, with their names for people; links are not followed."""
+    left = _MOST_DIRECTORIES
+    for root in roots:
+        todo = [(root, 0)]
+        while todo and left > 0:
+            path, depth = todo.pop()
+            left -= 1
+            try:
+                entries = [entry for entry in os.scandir(path) if not entry.name.startswith(".")]
+            except OSError:
+                continue
+            if any(entry.name == CONFIG for entry in entries):
+                yield path, str(path.relative_to(root.parent))
+            elif depth < _DEPTH:
+                inner = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+                todo += [(Path(entry.path), depth + 1) for entry in inner]
+
+
+def describe(key: str, run: Follower) -> dict[str, Any]:
+    """Returns all about one run but its map."""
+    identity = run.identity
+    return {
+        **_card(key, run),
+        "path": str(run.path),
+        "restarts": run.restarts,
+        "command": identity.command if identity else "",
+        "settings": identity.settings if identity else [],
+        "paper": identity.paper if identity else None,
+        "columns": {name: [_short(value) for value in column] for name, column in run.points.columns().items()},
+        "log": list(run.episodes),
+    }
+
+
+def _card(key: str, run: Follower) -> dict[str, Any]:
+    identity, newest = run.identity, run.points.newest
+    return {
+        "id": key,
+        "name": run.name,
+        "status": run.status,
+        "game": identity.game if identity else "?",
+        "method": identity.method if identity else "?",
+        "variant": identity.variant if identity else "?",
+        "seed": identity.seed if identity else 0,
+        "total": identity.total_steps if identity else 0,
+        "broken": run.num_broken,
+        "updated": round(run.updated),
+        "newest": {name: _short(newest[name]) for name in _CARD if name in newest},
+    }
+
+
+def _short(value: float | None) -> float | None:
+    """With as many figures as a screen shows; whole numbers stay whole."""
+    return value if value is None or value.is_integer() else float(f"{value:.6g}")

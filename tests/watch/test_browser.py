@@ -1,0 +1,204 @@
+"""The page in a real browser: it shows what there is, follows what happens, asks nobody else and breaks no rule."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coex.report.build import collect, make_page
+from coex.report.grid import cell_centres, field_size, tile_size
+
+from .conftest import append, serving, write_run
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+--disable-component-update --disable-sync""".split()  # noqa: SIM905 - as on a command line
+EVIL = "<img src=x onerror=alert(1)>"
+WATCH_POLICY = (
+    "window.broken = []; addEventListener('securitypolicyviolation', (e) => broken.push(e.violatedDirective));"
+)
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no chromium on this machine: the page is not tried in it"
+)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: the page is not tried in a browser"
+    )
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page that remembers all that went wrong on it."""
+
+    def __init__(self, browser: Any, address: str, width: int = 1_400, scheme: str = "light") -> None:
+        self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.page.set_default_timeout(60_000)
+        self._origin = address.split("#")[0]
+        self._faults: list[str] = []
+        self.page.on("console", lambda message: self._faults.append(message.text) if message.type != "log" else None)
+        self.page.on("pageerror", lambda error: self._faults.append(str(error)))
+        self.page.on("dialog", lambda dialog: self._faults.append(dialog.message))
+        self.page.on("request", lambda request: self._check(request.url))
+        self.page.add_init_script(WATCH_POLICY)
+        self.page.goto(address)
+
+    def _check(self, url: str) -> None:
+        if not url.startswith((self._origin, "data:")):
+            self._faults.append(f"asked {url}")
+
+    def leave(self) -> None:
+        """Nothing has gone wrong."""
+        assert self.page.evaluate("broken") == []
+        assert self.page.evaluate("document.documentElement.scrollWidth <= innerWidth")  # nothing sticks out
+        assert self._faults == []
+        self.page.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1_400, "light"), (390, "dark")])
+def test_all_runs_then_one(chromium: Any, tmp_path: Path, width: int, scheme: str) -> None:
+    for seed in range(3):
+        write_run(tmp_path / "runs" / f"seed-{seed}", seed=seed, method="a2c+coex", steps=10 + seed)
+    write_run(tmp_path / "runs" / EVIL.replace("/", ""), "montezuma", bonus={"state": "xyc"}, method="ppo+coex")
+    with serving(tmp_path / "runs") as server:
+        visit = Visit(chromium, server.address, width, scheme)
+        page = visit.page
+        page.wait_for_selector(".games .u-over")
+        assert page.locator(".games .chart").count() == 2
+        assert page.locator("table.runs tbody tr").count() == 4
+        assert page.locator(".scores").first.text_content().count("3 seeds") == 1
+        page.keyboard.press("/")
+        page.keyboard.type("montezuma xyc")
+        assert page.locator("table.runs tbody tr").count() == 1
+        page.keyboard.press("Escape")
+        assert page.locator("table.runs tbody tr").count() == 4
+        if width > 1_000:
+            page.locator("th:nth-child(7) button").click(click_count=2)
+            assert page.locator("table.runs tbody tr td:nth-child(7)").all_text_contents() == ["12", "11", "10", "10"]
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (int(re.findall(r"\d+", background)[0]) < 60) == (scheme == "dark")
+        page.get_by_role("link", name="PPO+CoEX").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".charts .u-over")
+        assert page.locator("h1").text_content() == "PPO+CoEX"
+        assert "--set bonus.state=xyc" in page.locator(".command").text_content()
+        plot = page.locator(".charts .plot").first
+        plot.focus()
+        page.keyboard.press("+")
+        page.wait_for_selector(".chart.zoomed")
+        page.keyboard.press("0")
+        page.wait_for_selector(".chart.zoomed", state="detached")
+        assert "return" in plot.get_attribute("aria-label").lower()
+        page.keyboard.press("Escape")
+        page.wait_for_selector("table.runs")
+        assert page.locator("img").count() == 0  # nobody's name became one
+        visit.leave()
+
+
+def test_the_page_follows_a_run_that_is_killed_and_resumed(chromium: Any, tmp_path: Path) -> None:
+    out = tmp_path / "runs" / "one"
+    coex = [sys.executable, "-m", "coex"]
+    train = [
+        *coex,
+        "train",
+        "montezuma",
+        "--method",
+        "a2c+coex",
+        "--envs",
+        "2",
+        "--workers",
+        "0",
+        "--steps",
+        "1e6",
+        "--quiet",
+        "--out",
+        str(out),
+        "--set",
+        "log_every_steps=20",
+        "--set",
+        "checkpoint.every_steps=60",
+    ]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    with serving(tmp_path / "runs") as server:
+        server.runs.start()
+        visit = Visit(chromium, server.address)
+        page = visit.page
+        page.wait_for_selector("text=No runs yet")
+        process = subprocess.Popen(train, env=environment)
+        try:
+            page.wait_for_selector("tr .badge.running")
+            page.locator("tr a").click()
+            page.wait_for_selector(".play:not([hidden]) .facts dd")
+            page.wait_for_selector(".rooms canvas")
+            page.wait_for_selector(".charts .u-over")
+            page.wait_for_function(
+                "[...document.querySelectorAll('.facts dt')].some((e) => e.textContent === 'visits N')"
+            )
+            steps = page.locator(".cards b").nth(1)
+            page.wait_for_function("parseFloat(document.querySelectorAll('.cards b')[1].textContent) > 80")
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            page.wait_for_selector(".heading .badge.stopped")
+            before = float(steps.text_content())
+            process = subprocess.Popen([*coex, "resume", str(out), "--quiet"], env=environment)
+            page.wait_for_selector(".heading .badge.running")
+            page.wait_for_selector("text=it was resumed")
+            page.wait_for_function(f"parseFloat(document.querySelectorAll('.cards b')[1].textContent) !== {before}")
+        finally:
+            process.kill()
+            process.wait()
+        server.runs.stop()
+        visit.leave()
+
+
+def test_a_server_that_goes_and_comes_back_is_noticed(chromium: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "one")
+    with serving(tmp_path / "runs") as server:
+        page = chromium.new_page()
+        page.goto(server.address)
+        page.wait_for_selector("table.runs tbody tr")
+        page.route("**/api/**", lambda route: route.abort())
+        page.wait_for_selector("#state.lost")
+        page.unroute("**/api/**")
+        append(run, {"step": 50_000, "return_mean40": 123})
+        server.runs.poll()
+        page.wait_for_selector("td:text-is('123')")
+        assert page.locator("#state.lost").count() == 0
+        page.close()
+
+
+def test_a_report_is_the_same_page(chromium: Any, tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, method="a2c+coex", seed=seed) for seed, name in enumerate(("one", EVIL[:9]))]
+    single, both = tmp_path / "single.html", tmp_path / "both.html"
+    single.write_text(make_page(collect(runs[:1])))
+    both.write_text(make_page(collect(runs)))
+    visit = Visit(chromium, single.as_uri())
+    visit.page.wait_for_selector(".charts .u-over")
+    assert visit.page.locator("h1").text_content() == "A2C+CoEX"
+    geometry = (
+        "(locator) => { const {centre, tile, field} = place(locator); return [centre(0), centre(8), tile, field]; }"
+    )
+    for locator in ("adm", "ram"):
+        centres = cell_centres(locator)
+        expected = [centres[0], centres[8], tile_size(locator), field_size(locator)]
+        assert visit.page.evaluate(geometry, locator) == pytest.approx(expected)
+    visit.leave()
+    visit = Visit(chromium, both.as_uri())
+    visit.page.wait_for_selector(".games .u-over")
+    assert visit.page.locator("table.runs tbody tr").count() == 2
+    visit.page.locator("tr a").first.click()
+    visit.page.wait_for_selector(".charts .u-over")
+    visit.leave()

@@ -8,11 +8,9 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +31,12 @@ from coex.runs.lock import RunLock
 from coex.runs.resume import saved_config
 from coex.runs.stopping import StopSignal
 from coex.training.loop import train
+from tests.children import Children
 
-METHODS = ["a2c", "a2c+coex", "a2c+coex-ram", "a2c+simhash", "ppo", "ppo+coex"]
 SETTINGS = {
     "total_steps": 600,
     "num_envs": 4,
+    "num_workers": 0,
     "log_every_steps": 80,
     "env": {"sticky": 0.25, "max_episode_frames": 200},
     "checkpoint": {"every_steps": 60},
@@ -52,44 +51,47 @@ def configure(method: str = "a2c", game: str = "montezuma", **settings: Any) -> 
     return make_config(game, method, SETTINGS | SHORT[method.partition("+")[0]] | settings)
 
 
-def arguments(method: str, out: Path) -> list[str]:
-    options = f"train montezuma --method {method} --steps 600 --envs 4 --sticky 0.25 --resume --quiet --out {out}"
+def arguments(method: str, out: Path, steps: int = 600, workers: int = 0) -> list[str]:
+    options = f"train montezuma --method {method} --steps {steps} --envs 4 --workers {workers} --sticky 0.25 --resume"
     settings = ["log_every_steps=80", "env.max_episode_frames=200", "checkpoint.every_steps=60"]
     settings += ["learner.num_steps=15"] if method.startswith("ppo") else []
-    return [*options.split(), *(part for setting in settings for part in ("--set", setting))]
+    sets = (part for setting in settings for part in ("--set", setting))
+    return [*options.split(), "--quiet", "--out", str(out), *sets]
 
 
-def start(*arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen([sys.executable, "-m", "coex.cli", *arguments], stderr=subprocess.PIPE, text=True)
+@pytest.fixture(scope="module")
+def children() -> Iterator[Children]:
+    children = Children()
+    yield children
+    children.close()
 
 
-def wait_until(happened: Callable[[], object], process: "subprocess.Popen[str]") -> None:
-    while not happened():
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.002)
+# In the middle of its work, between a point's line and its event, and in the course of writing a checkpoint.
+ITERATING, LOGGING = "coex.training.agent:Agent.iterate", "coex.runs.events:EventWriter.add"
+WRITING, PLACING, PRUNING = "coex.runs.checkpoints.manifest:describe", "pathlib:Path.rename", "shutil:rmtree"
+KILLS = {
+    "a2c": (ITERATING, WRITING),
+    "a2c+coex": (LOGGING, PLACING),
+    "a2c+coex-ram": (WRITING, LOGGING),
+    "a2c+simhash": (PLACING, PRUNING),
+    "ppo": (PRUNING, LOGGING),
+    "ppo+coex": (ITERATING, WRITING),
+}
 
 
-def kill(process: "subprocess.Popen[str]") -> None:
-    process.kill()
-    process.communicate()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-def test_killed_and_resumed_runs_end_as_one_that_was_never_stopped(method: str, tmp_path: Path) -> None:
-    """Killed twice: in the middle of its work, and as soon as a checkpoint is being written."""
+@pytest.mark.parametrize("method", KILLS)
+def test_killed_and_resumed_runs_end_as_one_that_was_never_stopped(
+    method: str, tmp_path: Path, children: Children
+) -> None:
+    """Killed twice, at the methods' different moments; the plain learner with worker processes, too."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     train(configure(method), whole)
     store = CheckpointStore(killed)
-    process = start(*arguments(method, killed))
-    wait_until(lambda: store.steps() and store.steps()[-1] >= 120, process)
-    kill(process)
-    reached = store.steps()[-1]
-    assert 120 <= reached < 600
-    process = start(*arguments(method, killed))
-    wait_until(lambda: store.steps()[-1] > reached and list(store.path.glob(".tmp-*")), process)
-    kill(process)
-    assert store.steps()[-1] < 600
+    for moment, step in zip(KILLS[method], (120, 300), strict=True):
+        children.start(*arguments(method, killed, workers=2 * (method == "a2c")), moment=(moment, killed, step))
+        assert children.wait() == -signal.SIGKILL
+        assert step <= store.steps()[-1] <= step + 60
+        assert bool(list(store.path.glob(".tmp-*"))) == (moment in (WRITING, PLACING))
     assert main(["resume", str(killed), "--quiet"]) == 0
     assert differences(whole, killed) == []
     assert not list(store.path.glob(".tmp-*"))
@@ -277,14 +279,21 @@ def test_a_run_has_one_writer(run: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert not (tmp_path / "new").exists()
 
 
-def test_a_killed_runs_lock_is_free_at_once(tmp_path: Path) -> None:
+def wait_until(happened: Callable[[], object], pid: int) -> None:
+    while not happened():
+        os.kill(pid, 0)  # raises once the process is gone
+        time.sleep(0.01)
+
+
+def test_a_killed_runs_lock_is_free_at_once(tmp_path: Path, children: Children) -> None:
     """Its workers may live on for a moment, but they do not hold it."""
     out = tmp_path / "run"
-    process = start(*arguments("a2c", out))
-    wait_until(lambda: CheckpointStore(out).steps(), process)
-    with pytest.raises(UsageError, match=f"in use by process {process.pid}"), RunLock(out):
+    pid = children.start(*arguments("a2c", out, steps=10**9, workers=2))
+    wait_until(lambda: CheckpointStore(out).steps(), pid)
+    with pytest.raises(UsageError, match=f"in use by process {pid}"), RunLock(out):
         pass
-    kill(process)
+    os.kill(pid, signal.SIGKILL)
+    assert children.wait() == -signal.SIGKILL
     with RunLock(out):
         pass
 
@@ -390,20 +399,19 @@ def test_a_full_disk_keeps_the_previous_checkpoint_and_training(run: Path, capsy
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_in_a_long_iteration_ends_it_at_once_with_everything_saved(number: int, tmp_path: Path) -> None:
-    """An iteration of 8,192 steps would take a minute: it is abandoned, and the run is as at its beginning."""
-    out = tmp_path / "run"
-    options = f"train freeway --steps 1e6 --out {out} --set learner.num_steps=512"
-    process = start(*options.split())
-    wait_until(lambda: CheckpointStore(out).steps(), process)
-    time.sleep(2)
-    sent = time.monotonic()
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 128 + number, errors
-    assert time.monotonic() - sent < 10
-    assert "Traceback" not in errors
-    assert "stopped after 0 steps" in errors
+def test_a_signal_in_a_long_iteration_ends_it_with_everything_saved(
+    number: int, tmp_path: Path, children: Children
+) -> None:
+    """An iteration of 8,192 steps would take many seconds: it is abandoned, and the run is as at its beginning."""
+    out, errors = tmp_path / "run", tmp_path / "errors"
+    options = f"train freeway --steps 1e6 --workers 0 --out {out} --set learner.num_steps=512"
+    pid = children.start(*options.split(), errors=errors)
+    wait_until(lambda: CheckpointStore(out).steps(), pid)
+    time.sleep(1)  # into the iteration
+    os.kill(pid, number)
+    assert children.wait() == 128 + number
+    assert "Traceback" not in errors.read_text()
+    assert "0 steps" in errors.read_text().splitlines()[-1]
     assert CheckpointStore(out).steps() == [0]
 
 

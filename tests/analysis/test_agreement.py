@@ -156,7 +156,8 @@ def test_the_calibration_is_what_clusters_of_that_scale_give() -> None:
 
 
 def test_calibration_of_two_points() -> None:
-    embeddings = np.eye(64)[[0, 0, 1]]
+    unit = RoomClusters(ClusterConfig(projection_scale=1.0)).scale
+    embeddings = np.rint(np.eye(64)[[0, 0, 1]] / unit).astype(np.int64)
     trajectory = Trajectory(embeddings, RoomClusters().assign(embeddings), np.array([3, 3, 4]), {})
     rows = calibrate(trajectory, ClusterConfig(threshold=1.0, projection_scale=1.0), scales=[0.5, 1.0])
     assert [(row["clusters"], row["ari"]) for row in rows] == [(1, 0.0), (2, 1.0)]  # √2 apart, or half of it

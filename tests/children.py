@@ -80,6 +80,8 @@ def main() -> None:
             request = json.loads(line)
             os.dup2(os.open(request["errors"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.setsid()  # a group of its own, for signals to all of it
             if request["moment"]:
                 kill_in(*request["moment"])
             code = run_command(request["arguments"])

@@ -10,7 +10,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +57,6 @@ def arguments(method: str, out: Path, steps: int = 600, workers: int = 0) -> lis
     settings += ["learner.num_steps=15"] if method.startswith("ppo") else []
     sets = (part for setting in settings for part in ("--set", setting))
     return [*options.split(), "--quiet", "--out", str(out), *sets]
-
-
-@pytest.fixture(scope="module")
-def children() -> Iterator[Children]:
-    children = Children()
-    yield children
-    children.close()
 
 
 # In the middle of its work, between a point's line and its event, and in the course of writing a checkpoint.

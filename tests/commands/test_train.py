@@ -26,26 +26,26 @@ from tests.children import Children
         ("train", "which game?"),
         ("train hero --method a2d", "closest: a2c"),
         ("train hero --method pppo", "closest: ppo"),
-        ("train hero --preset desktop", "--preset takes default or paper, not 'desktop'"),
+        ("train hero --preset desktop", "default or paper"),
         ("train --config none.json --preset paper", "exclude each other"),
-        ("train hero --method ppo --set learner.num_epochs=0", "learner.num_epochs must be at least 1"),
+        ("train hero --method ppo --set learner.num_epochs=0", "learner.num_epochs"),
         ("train hero --method ppo --envs 1 --set learner.num_steps=3", "learner.num_minibatches"),
-        ("train hero --steps 0", "--steps takes a whole number of at least 1, not 0"),
-        ("train hero --steps many", "total_steps takes a whole number, not 'many'"),
-        ("train hero --envs -1", "--envs takes a whole number of at least 1, not -1"),
-        ("train hero --workers -2", "--workers takes"),
-        ("train hero --seed -1", "--seed takes"),
-        ("train hero --sticky 1.5", "sticky must be at least 0 and below 1, not 1.5"),
-        ("train hero --set nosuch=1", "there is no setting 'nosuch'"),
-        ("train hero --set learner.gamma=high", "learner.gamma takes a number"),
+        ("train hero --steps 0", "total_steps"),
+        ("train hero --steps many", "total_steps"),
+        ("train hero --envs -1", "num_envs"),
+        ("train hero --workers -2", "num_workers"),
+        ("train hero --seed -1", "seed"),
+        ("train hero --sticky 1.5", "env.sticky"),
+        ("train hero --set nosuch=1", "nosuch"),
+        ("train hero --set learner.gamma=high", "learner.gamma"),
         ("train hero --device cuda", "use --device cpu"),
         ("train hero --device toaster", "--device takes cpu"),
         ("train hero --device meta", "--device takes cpu"),
-        ("train hero --method a2c+coex --set bonus.clusters.seed=-1", "bonus.clusters.seed must be at least 0"),
+        ("train hero --method a2c+coex --set bonus.clusters.seed=-1", "bonus.clusters.seed"),
         ("train hero --config none.json", "cannot read none.json"),
         ("train gym:Pendulum-v1", "only discrete ones"),
         ("train gym:NoSuchThing-v0", "not a registered"),
-        ("train gym:nosuchmodule:Thing-v0", "there is no module nosuchmodule here: put its directory on PYTHONPATH"),
+        ("train gym:nosuchmodule:Thing-v0", "PYTHONPATH"),
         ("train hero --wandb x --steps 80 --envs 2 --quiet", "pip install 'coex-rl[wandb]'"),
         ("trian hero", "invalid choice"),
         ("train hero --nosuch", "unrecognized arguments"),
@@ -116,7 +116,7 @@ def test_another_length_has_its_own_schedule(tmp_path: Path, capsys: pytest.Capt
     first, second = tmp_path / "first", tmp_path / "second"
     assert main(f"train freeway --steps 80 --envs 2 --workers 0 --quiet --out {first}".split()) == 0
     assert main(f"train --config {first}/config.json --steps 160 --out {second}".split()) == 0
-    assert "learning rate is 0" not in capsys.readouterr().err
+    assert "learning rate" not in capsys.readouterr().err
     assert json.loads((second / "config.json").read_text())["schedule_steps"] == 160
 
 
@@ -129,7 +129,7 @@ def test_a_rate_that_has_come_to_0_is_said(
     )
     command = f"train freeway --method {method} {options}"
     assert main([*command.split(), "--out", str(tmp_path / "run")]) == 0
-    assert ("the learning rate is 0 from step 20 on" in capsys.readouterr().err) == falls
+    assert ("learning rate" in capsys.readouterr().err) == falls
     assert (read_metrics(tmp_path / "run")[-1]["learning_rate"] == 0) == falls
 
 
@@ -137,11 +137,11 @@ def test_a_configuration_of_an_earlier_version_is_named(tmp_path: Path, capsys: 
     settings = {"game": "Freeway", "method": "a2c", "total_steps": 40, "num_envs": 2}
     (tmp_path / "config.json").write_text(json.dumps(settings))
     assert main(["train", "--config", str(tmp_path / "config.json"), "--out", str(tmp_path / "run")]) == 0
-    assert "does not have preset, seed, num_workers, …: today's defaults" in capsys.readouterr().err
+    assert "preset, seed, num_workers, …" in capsys.readouterr().err
     for name, value in (("game", 5), ("method", [1])):
         (tmp_path / "config.json").write_text(json.dumps(settings | {name: value}))
         assert main(["train", "--config", str(tmp_path / "config.json")]) == 2
-        assert f"{name} takes text, not" in capsys.readouterr().err
+        assert re.search(rf"\b{name} .*{re.escape(repr(value))}", capsys.readouterr().err)
 
 
 def start_run(children: Children, out: Path, *arguments: str) -> int:

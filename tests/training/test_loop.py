@@ -74,7 +74,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_says_where(
         return Rewards(torch.full_like(rewards, float("nan")), torch.zeros_like(rewards), bonus_weight=0.0)
 
     monkeypatch.setattr("coex.training.agent.make_rewards", poisoned)
-    with pytest.raises(CoexError, match=r"stopped at step 0: the loss is nan") as caught:
+    with pytest.raises(CoexError, match=r"step 0: .* nan") as caught:
         run(tmp_path / "run", method, total_steps=400, num_envs=4)
     assert "\n" not in str(caught.value)
     assert (tmp_path / "run" / "config.json").exists()

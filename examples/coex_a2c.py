@@ -202,16 +202,16 @@ class Rooms:
         self.weights = torch.from_numpy(weights).float()  # whole numbers, so that sums of pixels are exact
         # As a Glorot layer would embed pixels in [0, 1]; the standard deviation of −3 … 3 is 2.
         self.scale = PROJECTION_SCALE * sqrt(2 / (pixels + EMBEDDING)) / 2 / 255
-        self.sums, self.sizes = np.zeros((0, EMBEDDING)), np.zeros(0, np.int64)  # (C, E), (C,) of the members
+        self.sums, self.sizes = np.zeros((0, EMBEDDING), np.int64), np.zeros(0, np.int64)  # (C, E), (C,) of the members
 
     def assign(self, frames: Tensor) -> list[int]:
         """Names (M, 84, 84, 3) frames, in order; a cluster's centre is the mean of its members so far."""
         names = []
-        for embedding in (frames.flatten(1).float() @ self.weights).double().numpy() * self.scale:
+        for embedding in (frames.flatten(1).float() @ self.weights).long().numpy():
             distances = np.linalg.norm(self.sums / self.sizes[:, None] - embedding, axis=1)  # (C,)
-            name = int(distances.argmin()) if (distances <= TAU).any() else len(distances)
+            name = int(distances.argmin()) if (distances <= TAU / self.scale).any() else len(distances)
             if name == len(distances):
-                self.sums, self.sizes = np.vstack([self.sums, np.zeros(EMBEDDING)]), np.append(self.sizes, 0)
+                self.sums, self.sizes = np.vstack([self.sums, embedding * 0]), np.append(self.sizes, 0)
             self.sums[name] += embedding
             self.sizes[name] += 1
             names.append(name)

@@ -1,11 +1,12 @@
 """Rollouts made up for bonuses and learners: coarse random pictures, ends of episodes, rewards and scores."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from coex.envs import POLICY_SHAPE, RAM_SHAPE  # before torch: `coex` sets how its threads wait before it is loaded
 from coex.rollouts.rollout import Rollout
+from tests.children import Children
 
 import torch  # isort: skip
 
@@ -56,6 +57,14 @@ def make_rollout(seed: int = 0, steps: int = 5, envs: int = 3, actions: int = 6,
 @pytest.fixture(name="make_rollout")
 def make_rollout_fixture() -> MakeRollout:
     return make_rollout
+
+
+@pytest.fixture(scope="session")
+def children() -> Iterator[Children]:
+    """Starts commands in processes of their own."""
+    children = Children()
+    yield children
+    children.close()
 
 
 @pytest.fixture(name="assert_same_rollout")

@@ -9,12 +9,14 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from coex.cli import main
 from coex.envs import ROMS, ram
 from coex.results import published
 from coex.runs.directory import read_metrics
+from tests.children import Children
 
 
 @pytest.mark.parametrize(
@@ -24,26 +26,26 @@ from coex.runs.directory import read_metrics
         ("train", "which game?"),
         ("train hero --method a2d", "closest: a2c"),
         ("train hero --method pppo", "closest: ppo"),
-        ("train hero --preset desktop", "--preset takes default or paper, not 'desktop'"),
+        ("train hero --preset desktop", "default or paper"),
         ("train --config none.json --preset paper", "exclude each other"),
-        ("train hero --method ppo --set learner.num_epochs=0", "learner.num_epochs must be at least 1"),
+        ("train hero --method ppo --set learner.num_epochs=0", "learner.num_epochs"),
         ("train hero --method ppo --envs 1 --set learner.num_steps=3", "learner.num_minibatches"),
-        ("train hero --steps 0", "--steps takes a whole number of at least 1, not 0"),
-        ("train hero --steps many", "total_steps takes a whole number, not 'many'"),
-        ("train hero --envs -1", "--envs takes a whole number of at least 1, not -1"),
-        ("train hero --workers -2", "--workers takes"),
-        ("train hero --seed -1", "--seed takes"),
-        ("train hero --sticky 1.5", "sticky must be at least 0 and below 1, not 1.5"),
-        ("train hero --set nosuch=1", "there is no setting 'nosuch'"),
-        ("train hero --set learner.gamma=high", "learner.gamma takes a number"),
+        ("train hero --steps 0", "total_steps"),
+        ("train hero --steps many", "total_steps"),
+        ("train hero --envs -1", "num_envs"),
+        ("train hero --workers -2", "num_workers"),
+        ("train hero --seed -1", "seed"),
+        ("train hero --sticky 1.5", "env.sticky"),
+        ("train hero --set nosuch=1", "nosuch"),
+        ("train hero --set learner.gamma=high", "learner.gamma"),
         ("train hero --device cuda", "use --device cpu"),
         ("train hero --device toaster", "--device takes cpu"),
         ("train hero --device meta", "--device takes cpu"),
-        ("train hero --method a2c+coex --set bonus.clusters.seed=-1", "bonus.clusters.seed must be at least 0"),
+        ("train hero --method a2c+coex --set bonus.clusters.seed=-1", "bonus.clusters.seed"),
         ("train hero --config none.json", "cannot read none.json"),
         ("train gym:Pendulum-v1", "only discrete ones"),
         ("train gym:NoSuchThing-v0", "not a registered"),
-        ("train gym:nosuchmodule:Thing-v0", "there is no module nosuchmodule here: put its directory on PYTHONPATH"),
+        ("train gym:nosuchmodule:Thing-v0", "PYTHONPATH"),
         ("train hero --wandb x --steps 80 --envs 2 --quiet", "pip install 'coex-rl[wandb]'"),
         ("trian hero", "invalid choice"),
         ("train hero --nosuch", "unrecognized arguments"),
@@ -90,17 +92,7 @@ def test_help_and_lists_do_not_wait_for_torch(arguments: list[str], slow: set[st
 
 
 def test_a_second_run_in_the_same_directory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        "train",
-        "freeway",
-        "--steps",
-        "160",
-        "--envs",
-        "2",
-        "--quiet",
-        "--out",
-        str(tmp_path / "run"),
-    ]
+    arguments = f"train freeway --steps 160 --envs 2 --workers 0 --quiet --out {tmp_path / 'run'}".split()
     assert main(arguments) == 0
     assert capsys.readouterr().err == ""
     summary = (tmp_path / "run" / "summary.json").read_bytes()
@@ -112,7 +104,7 @@ def test_a_second_run_in_the_same_directory_is_refused(tmp_path: Path, capsys: p
 @pytest.mark.parametrize("options", ["--method a2c", "--method ppo --set learner.num_steps=40"])
 def test_a_run_can_be_repeated_from_its_configuration(options: str, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    shared = "--steps 400 --envs 3 --seed 4 --sticky 0.25 --quiet"
+    shared = "--steps 400 --envs 3 --workers 0 --seed 4 --sticky 0.25 --quiet"
     assert main(f"train freeway {options} {shared} --out {first}".split()) == 0
     assert main(f"train --config {first}/config.json --quiet --out {second}".split()) == 0
     assert (first / "config.json").read_text() == (second / "config.json").read_text()
@@ -122,9 +114,9 @@ def test_a_run_can_be_repeated_from_its_configuration(options: str, tmp_path: Pa
 
 def test_another_length_has_its_own_schedule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    assert main(f"train freeway --steps 80 --envs 2 --quiet --out {first}".split()) == 0
+    assert main(f"train freeway --steps 80 --envs 2 --workers 0 --quiet --out {first}".split()) == 0
     assert main(f"train --config {first}/config.json --steps 160 --out {second}".split()) == 0
-    assert "learning rate is 0" not in capsys.readouterr().err
+    assert "learning rate" not in capsys.readouterr().err
     assert json.loads((second / "config.json").read_text())["schedule_steps"] == 160
 
 
@@ -132,10 +124,12 @@ def test_another_length_has_its_own_schedule(tmp_path: Path, capsys: pytest.Capt
 def test_a_rate_that_has_come_to_0_is_said(
     method: str, falls: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = "--steps 40 --envs 2 --set schedule_steps=20 --set learner.num_steps=10 --set log_every_steps=20"
+    options = (
+        "--steps 40 --envs 2 --workers 0 --set schedule_steps=20 --set learner.num_steps=10 --set log_every_steps=20"
+    )
     command = f"train freeway --method {method} {options}"
     assert main([*command.split(), "--out", str(tmp_path / "run")]) == 0
-    assert ("the learning rate is 0 from step 20 on" in capsys.readouterr().err) == falls
+    assert ("learning rate" in capsys.readouterr().err) == falls
     assert (read_metrics(tmp_path / "run")[-1]["learning_rate"] == 0) == falls
 
 
@@ -143,48 +137,47 @@ def test_a_configuration_of_an_earlier_version_is_named(tmp_path: Path, capsys: 
     settings = {"game": "Freeway", "method": "a2c", "total_steps": 40, "num_envs": 2}
     (tmp_path / "config.json").write_text(json.dumps(settings))
     assert main(["train", "--config", str(tmp_path / "config.json"), "--out", str(tmp_path / "run")]) == 0
-    assert "does not have preset, seed, num_workers, …: today's defaults" in capsys.readouterr().err
+    assert "preset, seed, num_workers, …" in capsys.readouterr().err
     for name, value in (("game", 5), ("method", [1])):
         (tmp_path / "config.json").write_text(json.dumps(settings | {name: value}))
         assert main(["train", "--config", str(tmp_path / "config.json")]) == 2
-        assert f"{name} takes text, not" in capsys.readouterr().err
+        assert re.search(rf"\b{name} .*{re.escape(repr(value))}", capsys.readouterr().err)
 
 
-def start_run(out: Path, *arguments: str) -> subprocess.Popen[str]:
-    """A run that would last for hours, once it has begun."""
-    command = [sys.executable, "-m", "coex.cli", "train", "freeway", "--steps", "1e7", "--out", str(out), *arguments]
-    process = subprocess.Popen(
-        [*command, "--set", "log_every_steps=100"], stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+def start_run(children: Children, out: Path, *arguments: str) -> int:
+    """Starts a run that would last for hours; returns its process once it has begun, which leads a group."""
+    command = ["train", "freeway", "--steps", "1e7", "--out", str(out), *arguments, "--set", "log_every_steps=100"]
+    pid = children.start(*command, errors=out.with_name("errors"))
     while not (out / "metrics.jsonl").exists() or not (out / "metrics.jsonl").stat().st_size:
-        assert process.poll() is None
-        time.sleep(0.1)
-    return process
+        os.kill(pid, 0)  # raises once the process is gone
+        time.sleep(0.02)
+    return pid
 
 
 @pytest.mark.parametrize(
     ("number", "code", "method"),
     [(signal.SIGINT, 130, "a2c"), (signal.SIGTERM, 143, "a2c"), (signal.SIGINT, 130, "ppo")],
 )
-def test_a_signal_ends_a_run_with_its_files_complete(number: int, code: int, method: str, tmp_path: Path) -> None:
-    process = start_run(tmp_path / "run", "--envs", "2", "--method", method)
-    os.killpg(process.pid, number)  # to the workers too, as a terminal or a batch system does
-    _, errors = process.communicate(timeout=30)
-    assert process.returncode == code, errors
+def test_a_signal_ends_a_run_with_its_files_complete(
+    number: int, code: int, method: str, tmp_path: Path, children: Children
+) -> None:
+    pid = start_run(children, tmp_path / "run", "--envs", "2", "--workers", "2", "--method", method)
+    os.killpg(pid, number)  # to the workers too, as a terminal or a batch system does
+    assert children.wait() == code
+    errors = (tmp_path / "errors").read_text()
     assert "Traceback" not in errors
     assert "stopped after" in errors
     assert (tmp_path / "run" / "summary.json").exists()
     assert all("step" in point for point in read_metrics(tmp_path / "run"))
 
 
-def test_a_dead_worker_stops_the_run_with_its_cause(tmp_path: Path) -> None:
-    process = start_run(tmp_path / "run", "--envs", "16", "--workers", "2")
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    workers = [int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+def test_a_dead_worker_stops_the_run_with_its_cause(tmp_path: Path, children: Children) -> None:
+    pid = start_run(children, tmp_path / "run", "--envs", "16", "--workers", "2")
+    workers = [process for process in psutil.Process(pid).children() if "spawn_main" in " ".join(process.cmdline())]
     assert len(workers) == 2
-    os.kill(workers[0], signal.SIGKILL)
-    _, errors = process.communicate(timeout=30)
-    assert process.returncode == 1
-    assert "ended by signal 9" in errors
+    workers[0].kill()
+    assert children.wait() == 1
+    errors = (tmp_path / "errors").read_text()
+    assert "signal 9" in errors
     assert "Traceback" not in errors
-    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
+    assert not any(worker.is_running() for worker in workers)

@@ -105,14 +105,14 @@ def test_a_configuration_round_trips_through_json(method: str, preset: str, tmp_
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("nosuch=1", "there is no setting 'nosuch'"),
+        ("nosuch=1", "'nosuch'"),
         ("learner.gama=1", "closest: learner.gamma"),
-        ("learner.gamma=much", "learner.gamma takes a number, not 'much'"),
-        ("seed=1.5", "seed takes a whole number, not '1.5'"),
-        ("learner=3", "learner is a group of settings"),
-        ("env.sticky=2", "sticky must be"),
-        ("gamma", "--set takes key=value"),
-        ("=1", "--set takes key=value"),
+        ("learner.gamma=much", "learner.gamma .*'much'"),
+        ("seed=1.5", "seed .*'1.5'"),
+        ("learner=3", "learner.*learner.gamma"),
+        ("env.sticky=2", "env.sticky .* 2"),
+        ("gamma", "--set"),
+        ("=1", "--set"),
     ],
 )
 @pytest.mark.parametrize("method", ["a2c", "ppo"])
@@ -125,13 +125,13 @@ def test_bad_settings_are_said_by_name(method: str, assignment: str, message: st
 @pytest.mark.parametrize(
     ("method", "assignment", "message"),
     [
-        ("a2c", "learner.clip_range=0.2", "no setting 'learner.clip_range'"),
-        ("ppo", "learner.rmsprop_alpha=0.9", "no setting 'learner.rmsprop_alpha'"),
-        ("ppo", "learner.gae_lambda=2", "learner.gae_lambda must be from 0 to 1, not 2"),
-        ("ppo", "learner.num_minibatches=99999", "a rollout has only 1024 steps"),
-        ("ppo", "learner.two_value_heads=true", "needs a bonus, and ppo has none"),
-        ("ppo", "learner.two_value_heads=maybe", "takes true or false"),
-        ("ppo+coex", "bonus.adm.minibatch=0", "bonus.adm.minibatch must be at least 1"),
+        ("a2c", "learner.clip_range=0.2", "'learner.clip_range'"),
+        ("ppo", "learner.rmsprop_alpha=0.9", "'learner.rmsprop_alpha'"),
+        ("ppo", "learner.gae_lambda=2", "learner.gae_lambda .*2"),
+        ("ppo", "learner.num_minibatches=99999", "num_minibatches.* 1024 "),
+        ("ppo", "learner.two_value_heads=true", "two_value_heads.* ppo "),
+        ("ppo", "learner.two_value_heads=maybe", "two_value_heads .*true"),
+        ("ppo+coex", "bonus.adm.minibatch=0", "bonus.adm.minibatch .*0"),
     ],
 )
 def test_each_learner_has_settings_of_its_own(method: str, assignment: str, message: str) -> None:

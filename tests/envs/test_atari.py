@@ -1,5 +1,6 @@
 """One Atari game: skipping, no-ops, stickiness, ends of episodes, and exact states in a fresh process."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from coex.results.published import GAMES
 from tests.conftest import VIEW_SHAPES
 
 QUIET = GameConfig(max_noops=0)
+ROOT = Path(__file__).parent.parent.parent
 
 
 def make(game: str = "Freeway", config: GameConfig = QUIET, seed: int = 0) -> AtariGame:
@@ -156,13 +158,14 @@ def test_impossible_settings_are_refused(setting: dict[str, float]) -> None:
 
 RESTORE = """
 import json, sys
-sys.path.insert(0, sys.argv[1])
-from test_atari import load_state, make, play
+from tests.envs.test_atari import GAMES, load_state, make, play
 from coex.envs.game_config import GameConfig
-game = make(sys.argv[3], GameConfig(sticky=float(sys.argv[4])), seed=99)
-play(game, 10, seed=3)  # another history
-game.load_state_dict(load_state(sys.argv[2]))
-print(json.dumps(play(game, 300, seed=2)))
+for game in GAMES:
+    for sticky in (0.0, 0.25):
+        restored = make(game, GameConfig(sticky=sticky), seed=99)
+        play(restored, 10, seed=3)  # another history
+        restored.load_state_dict(load_state(f"{sys.argv[1]}/{game}-{sticky}.npz"))
+        print(json.dumps(play(restored, 300, seed=2)))
 """
 
 
@@ -176,17 +179,21 @@ def load_state(path: str) -> dict[str, object]:
         return {"emulator": saved["emulator"], "screens": saved["screens"], **json.loads(str(saved["rest"]))}
 
 
-@pytest.mark.parametrize("sticky", [0.0, 0.25])
-@pytest.mark.parametrize("game", GAMES)
-def test_a_restored_game_goes_on_identically_in_a_fresh_process(game: str, sticky: float, tmp_path: Path) -> None:
-    original = make(game, GameConfig(sticky=sticky), seed=7)
-    play(original, 150, seed=1)
-    save_state(original.state_dict(), tmp_path / "state.npz")
-    expected = play(original, 300, seed=2)  # 1,200 frames, in most games across an episode's end
-    arguments = [str(Path(__file__).parent), str(tmp_path / "state.npz"), game, str(sticky)]
-    child = subprocess.run([sys.executable, "-c", RESTORE, *arguments], check=True, capture_output=True, text=True)
-    assert json.loads(child.stdout) == [list(step) for step in expected]
-    assert len({picture for _, _, picture in expected}) > 100
+def test_restored_games_go_on_identically_in_a_fresh_process(tmp_path: Path) -> None:
+    """One process for all games, with sticky actions and without."""
+    expected = {}
+    for case in itertools.product(GAMES, (0.0, 0.25)):
+        game, sticky = case
+        original = make(game, GameConfig(sticky=sticky), seed=7)
+        play(original, 150, seed=1)
+        save_state(original.state_dict(), tmp_path / f"{game}-{sticky}.npz")
+        expected[case] = play(original, 300, seed=2)  # 1,200 frames, in most games across an episode's end
+        assert len({picture for _, _, picture in expected[case]}) > 100, case
+    child = subprocess.run(
+        [sys.executable, "-c", RESTORE, str(tmp_path)], check=True, capture_output=True, text=True, cwd=ROOT
+    )
+    for (case, steps), line in zip(expected.items(), child.stdout.splitlines(), strict=True):
+        assert json.loads(line) == [list(step) for step in steps], case
 
 
 @pytest.mark.parametrize("history", [0, 10])

@@ -145,7 +145,7 @@ def test_a_module_before_the_colon_is_imported_first(tmp_path: Path, monkeypatch
     [
         ("Pendulum-v1", "only discrete ones"),
         ("CoexBlind-v0", "no RGB picture"),
-        ("MiniGrid-DorKey-6x6-v0", "did you mean gym:MiniGrid-DoorKey-6x6-v0"),
+        ("MiniGrid-DorKey-6x6-v0", "gym:MiniGrid-DoorKey-6x6-v0"),
         ("NoSuchThing-v0", "not a registered"),
         ("no_such_package:Thing-v0", "no_such_package"),
     ],
@@ -166,9 +166,8 @@ def test_an_environment_that_fails_is_one_line_with_its_place() -> None:
     assert [ours.recv()[0] for _ in range(2)] == ["ready", "done"]
     kind, error = ours.recv()
     assert kind == "failed"
-    assert re.search(
-        r"^an environment failed: RuntimeError: the lever is stuck \(.*test_gym.py, line \d+\)$", str(error)
-    )
+    assert re.search(r"RuntimeError: the lever is stuck .*test_gym.py, line \d+", str(error))
+    assert "\n" not in str(error)
 
 
 def test_frame_skip_and_noops_are_refused() -> None:
@@ -203,7 +202,7 @@ def test_levels_are_the_environments_first_seeds() -> None:
 
 
 def test_levels_are_not_for_atari() -> None:
-    with pytest.raises(UsageError, match=r"env\.levels is for gym: environments"):
+    with pytest.raises(UsageError, match=r"env\.levels"):
         AtariGame("Freeway", GameConfig(levels=1), np.random.SeedSequence(0))
 
 

@@ -356,7 +356,7 @@ def test_games_without_rooms_have_one() -> None:
 
 
 def test_unknown_game_names_those_with_truth() -> None:
-    with pytest.raises(ValueError, match=r"^Pong has no RAM truth; these games have it: Freeway, .*Pitfall$"):
+    with pytest.raises(ValueError, match=r"^Pong .*Freeway, .*Pitfall$"):
         ram.player_box("Pong", np.zeros(128, np.uint8))
 
 

@@ -59,7 +59,7 @@ def test_the_number_of_workers_does_not_matter() -> None:
         assert_same(played, play(here, 60))
 
 
-@pytest.mark.parametrize("num_workers", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("num_workers", [0, 2, 5])
 def test_groups_do_not_depend_on_the_workers(num_workers: int) -> None:
     with make(num_envs=17, num_workers=num_workers) as env:
         assert env.groups == [slice(0, 8), slice(8, 17)]
@@ -89,7 +89,8 @@ def test_workers_do_not_import_the_users_program(tmp_path: Path) -> None:
 
 def test_environments_differ_from_each_other_and_seeds_from_each_other() -> None:
     config = GameConfig(sticky=0.25)
-    with make(views=("ram",), config=config) as env, make(views=("ram",), config=config, seed=1) as other:
+    settings = {"num_workers": 0, "views": ("ram",), "config": config}
+    with make(**settings) as env, make(**settings, seed=1) as other:
         env.reset()
         other.reset()
         rams = np.concatenate([env.views["ram"], other.views["ram"]])
@@ -97,7 +98,7 @@ def test_environments_differ_from_each_other_and_seeds_from_each_other() -> None
 
 
 def test_only_the_views_asked_for_exist() -> None:
-    with make(views=("grey52", "rgb84")) as env:
+    with make(num_workers=0, views=("grey52", "rgb84")) as env:
         assert list(env.views) == ["grey52", "rgb84"]
         assert env.views["rgb84"].shape == (3, 84, 84, 3)
 
@@ -120,7 +121,7 @@ def test_an_episodes_true_last_picture_is_kept() -> None:
 def test_a_restored_vector_goes_on_identically_in_fresh_processes(game: str, sticky: float) -> None:
     config = GameConfig(sticky=sticky, max_episode_frames=2_000)
     views = ("policy", "rgb160", "ram")
-    with make(game, views=views, config=config) as original:
+    with make(game, num_workers=0, views=views, config=config) as original:
         original.reset()
         play(original, 60)
         state = original.state_dict()
@@ -135,7 +136,7 @@ def test_a_restored_vector_goes_on_identically_in_fresh_processes(game: str, sti
 @pytest.mark.parametrize("sticky", [0.0, 0.25])
 def test_gymnasium_environments_are_played_again_to_where_they_were(sticky: float) -> None:
     config = GameConfig(frame_skip=1, max_noops=0, sticky=sticky, stagger=30)
-    with make("gym:MiniGrid-Empty-5x5-v0", config=config) as original:
+    with make("gym:MiniGrid-Empty-5x5-v0", num_workers=1, config=config) as original:
         original.reset()
         play(original, 40)
         state = original.state_dict()
@@ -148,7 +149,7 @@ def test_gymnasium_environments_are_played_again_to_where_they_were(sticky: floa
 
 
 def test_a_state_of_another_size_is_refused() -> None:
-    with make(num_envs=2) as two, make(num_envs=3) as three:
+    with make(num_envs=2, num_workers=0) as two, make(num_envs=3, num_workers=0) as three:
         two.reset()
         with pytest.raises(UsageError, match="holds 2 environments, not 3"):
             three.load_state_dict(two.state_dict())
@@ -157,7 +158,7 @@ def test_a_state_of_another_size_is_refused() -> None:
 @pytest.mark.parametrize("shape", [(0, 8), (84,), (84, 84, 2), (84, 84, 5), (2, 84, 84, 3)])
 def test_bad_views_are_refused(shape: tuple[int, ...]) -> None:
     seed = np.random.SeedSequence(0)
-    with pytest.raises(UsageError, match="view 'odd' has the shape"):
+    with pytest.raises(UsageError, match="'odd'"):
         VectorEnv("Freeway", GameConfig(), num_envs=1, views={"odd": shape}, seed=seed)
 
 
@@ -212,10 +213,8 @@ def test_workers_end_with_the_main_process() -> None:
     pids = ours.recv()
     parent.kill()
     parent.join()
-    deadline = time.monotonic() + 20
-    while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(_alive(pid) for pid in pids)
+    while any(_alive(pid) for pid in pids):  # for ever, if they do not: the test's time limit says so
+        time.sleep(0.05)
 
 
 def _alive(pid: int) -> bool:

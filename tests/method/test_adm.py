@@ -315,17 +315,17 @@ class TestRollout:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"attention": "hardmax"}, "attention must be"),
-        ({"action_loss": False, "cell_loss": False}, "nothing would be learned"),
-        ({"entropy_weight": -1.0}, "entropy_weight must be at least 0"),
-        ({"learning_rate": 0.0}, "learning_rate must be positive"),
-        ({"learning_rate": math.nan}, "learning_rate must be positive"),
-        ({"propensity_clip": -0.1}, "propensity_clip must be at least 0"),
-        ({"min_doubt": -0.1}, "min_doubt must be at least 0"),
-        ({"pixel_std": 0.0}, "pixel_std must be positive"),
-        ({"contrast": -1.0}, "contrast must be at least 0"),
-        ({"leak": -1.0}, "leak must be at least 0"),
-        ({"initialisation": "zeros"}, "initialisation must be"),
+        ({"attention": "hardmax"}, "attention .*sparsemax.*'hardmax'"),
+        ({"action_loss": False, "cell_loss": False}, "action_loss .*cell_loss"),
+        ({"entropy_weight": -1.0}, "entropy_weight .* -1"),
+        ({"learning_rate": 0.0}, "learning_rate .* 0"),
+        ({"learning_rate": math.nan}, "learning_rate .* nan"),
+        ({"propensity_clip": -0.1}, "propensity_clip .* -0.1"),
+        ({"min_doubt": -0.1}, "min_doubt .* -0.1"),
+        ({"pixel_std": 0.0}, "pixel_std .* 0"),
+        ({"contrast": -1.0}, "contrast .* -1"),
+        ({"leak": -1.0}, "leak .* -1"),
+        ({"initialisation": "zeros"}, "initialisation .*smooth.*'zeros'"),
     ],
 )
 def test_bad_settings_are_refused_in_one_line(settings: dict[str, object], message: str) -> None:

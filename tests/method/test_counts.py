@@ -87,5 +87,5 @@ def test_other_keys_are_refused(keys: list[object]) -> None:
 
 
 def test_a_key_has_at_least_one_number() -> None:
-    with pytest.raises(ValueError, match="key_size must be at least 1, not 0"):
+    with pytest.raises(ValueError, match=r"key_size .* 0"):
         VisitCounts(key_size=0)

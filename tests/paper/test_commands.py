@@ -30,15 +30,15 @@ def in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     ("arguments", "message"),
     [
         ("paper tabel1", "closest: table1"),
-        ("paper table1 --steps 800 --seeds 0", "--seeds takes a whole number of at least 1, not '0'"),
-        ("paper table1 --steps many", "--steps takes a whole number of at least 1, not 'many'"),
-        ("paper table1 --steps 0", "--steps takes"),
+        ("paper table1 --steps 800 --seeds 0", "--seeds"),
+        ("paper table1 --steps many", "--steps"),
+        ("paper table1 --steps 0", "--steps"),
         ("paper table1 --steps 800 --games pacmann", "unknown game 'pacmann'"),
-        ("paper table1 --steps 800 --methods a2d", "table1 has no method 'a2d'; it has a2c, a2c+simhash"),
+        ("paper table1 --steps 800 --methods a2d", "a2c, a2c+simhash"),
         ("paper table1 --steps 800 --games gym:MiniGrid-Empty-5x5-v0", "has no RAM truth"),
         ("paper table1 --steps 800 --device toaster", "--device takes cpu"),
         ("paper adm-ablation --steps 800 --games gym:CartPole-v1", "has no RAM truth"),
-        ("paper --add nowhere", "nowhere: there is no such directory"),
+        ("paper --add nowhere", "nowhere"),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2(
@@ -123,7 +123,7 @@ def test_runs_made_elsewhere_are_added_once_and_never_shortened(capsys: pytest.C
     del config["learner"]["gamma"]  # as if the setting had come later
     Path("mine/config.json").write_text(json.dumps(config))
     assert main(["paper", "--add", "mine"]) == 0
-    assert "mine is older than learner.gamma: its curve counts as one with today's" in capsys.readouterr().err
+    assert "learner.gamma" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_signals_stop_and_the_next_call_goes_on() -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert "the same command goes on from here (runs to go: 1)" in err
+    assert "runs to go: 1" in err
     assert "Traceback" not in err
     assert main([*arguments.split(), "--quiet"]) == 0
     assert read_curve(Path("results/paper/curves/Freeway/a2c/1600/s0.csv")).is_finished

@@ -1,11 +1,15 @@
 """The run directory's files."""
 
 import csv
+import itertools
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
 
+from benchmarks.kill import events
 from coex.config.presets import make_config
 from coex.errors import UsageError
 from coex.rollouts.rollout import Episode
@@ -85,3 +89,48 @@ def test_nothing_is_ever_written_over(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a file"):
         RunDirectory(tmp_path / "other" / "thesis.tex", CONFIG)
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir()}
+
+
+def log(run: RunDirectory, *steps: int) -> None:
+    for step in steps:
+        run.scores.episodes = step // 80 - 1  # as a checkpoint restores it
+        run.add_episodes([Episode(env=0, step=step, score=1.0, length=4, truncated=False)])
+        run.log({"step": step, "loss": 1 / step})
+
+
+def cut(path: Path, safe: int, kept: float) -> None:
+    """Leaves a part of what was written after the first `safe` bytes."""
+    os.truncate(path, safe + round(kept * (path.stat().st_size - safe)))
+
+
+PARTS = (0.0, 0.4, 1.0)
+CLOCKS = {"runs": lambda n: 1e9 + n, "stands": lambda n: 1e9, "is set back": lambda n: 1e9 - 60 * n}
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize("kept", list(itertools.product(PARTS, repeat=3)))
+def test_whatever_a_kill_leaves_the_logs_go_on_from_the_checkpoint(
+    kept: tuple[float, ...], clock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed twice with parts of two more points in its files, and once while it starts."""
+    count = itertools.count()
+    monkeypatch.setattr(time, "time", lambda: CLOCKS[clock](next(count)))
+    monkeypatch.setattr(os, "getpid", lambda: 9_999 - next(count))
+    out, logs = tmp_path / "killed", None
+    for first in (80, 160):
+        with RunDirectory(out, CONFIG, logs=logs) as run:
+            log(run, first)
+            logs = run.logs()
+            log(run, first + 80, first + 160)
+        newest = max((name for name in logs if "tensorboard" in name), key=lambda name: (out / name).stat().st_mtime_ns)
+        for name, part in zip(("metrics.jsonl", "episodes.csv", newest), kept, strict=True):
+            cut(out / name, logs[name], part)
+    with RunDirectory(out, CONFIG, logs=logs):
+        pass
+    with RunDirectory(out, CONFIG, logs=logs) as run:
+        log(run, 240, 320)
+    with RunDirectory(tmp_path / "whole", CONFIG) as run:
+        log(run, 80, 160, 240, 320)
+    for name in ("metrics.jsonl", "episodes.csv"):
+        assert (out / name).read_text() == (tmp_path / "whole" / name).read_text()
+    assert events(out) == events(tmp_path / "whole")

@@ -35,4 +35,4 @@ def test_it_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     config = make_config("freeway", "a2c", {"total_steps": 160, "num_envs": 4, "log_every_steps": 40})
     train(config, tmp_path / "run", Progress(160, 4, quiet=True, stream=said))
     [line] = said.getvalue().splitlines()
-    assert "the network sees nothing after 80 steps" in line
+    assert " 80 steps" in line

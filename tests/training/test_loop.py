@@ -26,22 +26,24 @@ SHORT: dict[str, dict[str, object]] = {"a2c": {}, "ppo": {"num_steps": 40, "num_
 
 def run(out: Path, method: str = "a2c", **settings: object) -> list[dict[str, float]]:
     learner = {**SHORT[method[:3]], **settings.pop("learner", {})}  # type: ignore[dict-item]
-    train(make_config("montezuma", method, {"log_every_steps": 200, "learner": learner, **settings}), out)
+    defaults = {"num_workers": 0, "log_every_steps": 200, "learner": learner}
+    train(make_config("montezuma", method, {**defaults, **settings}), out)
     points = read_metrics(out)
     return [{key: value for key, value in point.items() if key not in TIMINGS} for point in points]
 
 
 @pytest.mark.parametrize("method", ["a2c", "ppo"])
 def test_the_same_seed_gives_the_same_run(method: str, tmp_path: Path) -> None:
-    settings = {"method": method, "total_steps": 2_400, "num_envs": 4,
-                "env": {"sticky": 0.25, "max_episode_frames": 400}}  # fmt: skip
-    first, second = (run(tmp_path / name, **settings) for name in ("first", "second"))
+    """With worker processes and without."""
+    settings = {"method": method, "total_steps": 800, "num_envs": 4,
+                "env": {"sticky": 0.25, "max_episode_frames": 200}}  # fmt: skip
+    first, second = (run(tmp_path / str(workers), num_workers=workers, **settings) for workers in (2, 0))
     assert first == second
-    episodes = [(tmp_path / name / "episodes.csv").read_text() for name in ("first", "second")]
+    episodes = [(tmp_path / name / "episodes.csv").read_text() for name in ("2", "0")]
     assert episodes[0] == episodes[1]
     assert len(episodes[0].splitlines()) > 10
-    other = run(tmp_path / "third", seed=1, **settings)
-    assert other[-1]["policy_loss"] != first[-1]["policy_loss"]
+    other = run(tmp_path / "other", seed=1, **settings | {"total_steps": 200})
+    assert other[0]["policy_loss"] != first[0]["policy_loss"]
 
 
 @pytest.mark.parametrize("method", ["a2c", "ppo"])
@@ -72,7 +74,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_says_where(
         return Rewards(torch.full_like(rewards, float("nan")), torch.zeros_like(rewards), bonus_weight=0.0)
 
     monkeypatch.setattr("coex.training.agent.make_rewards", poisoned)
-    with pytest.raises(CoexError, match=r"stopped at step 0: the loss is nan") as caught:
+    with pytest.raises(CoexError, match=r"step 0: .* nan") as caught:
         run(tmp_path / "run", method, total_steps=400, num_envs=4)
     assert "\n" not in str(caught.value)
     assert (tmp_path / "run" / "config.json").exists()
@@ -100,7 +102,7 @@ def test_the_generators_of_the_program_are_left_alone(tmp_path: Path) -> None:
     expected = torch.rand(1).item(), random.random()
     torch.manual_seed(5)
     random.seed(5)
-    run(tmp_path / "run", total_steps=20, num_envs=4, num_workers=0)
+    run(tmp_path / "run", total_steps=20, num_envs=4)
     assert (torch.rand(1).item(), random.random()) == expected
 
 
@@ -111,17 +113,8 @@ def test_a_run_ends_with_the_rollout_it_is_in(tmp_path: Path) -> None:
 
 
 def test_memory_stays_small(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "coex.cli",
-        "train",
-        "montezuma",
-        "--steps",
-        "1600",
-        "--out",
-        str(tmp_path / "run"),
-    ]
+    options = f"train montezuma --steps 1600 --out {tmp_path / 'run'}"
+    command = [sys.executable, "-m", "coex.cli", *options.split()]
     process, peak = subprocess.Popen(command, stderr=subprocess.DEVNULL), 0
     while process.poll() is None:
         with contextlib.suppress(psutil.Error):
@@ -130,18 +123,3 @@ def test_memory_stays_small(tmp_path: Path) -> None:
         time.sleep(0.2)
     assert process.returncode == 0
     assert 100e6 < peak < 1.5e9
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize("method", ["a2c", "ppo"])
-def test_it_learns_to_reach_the_goal_of_an_empty_grid(method: str, tmp_path: Path) -> None:
-    config = make_config("gym:MiniGrid-Empty-5x5-v0", method, {"total_steps": 200_000, "log_every_steps": 2_000})
-
-    def solved() -> bool:
-        points = read_metrics(tmp_path / "run")
-        return bool(points) and points[-1]["episodes"] >= 40 and points[-1]["return_mean40"] >= 0.9
-
-    summary = train(config, tmp_path / "run", should_stop=solved)
-    assert summary["return_mean40"] >= 0.9
-    assert summary["step"] <= 100_000

@@ -53,7 +53,7 @@ class Reservoirs:
 class Trajectory:
     """What was seen in M steps, in order."""
 
-    embeddings: NDArray[np.float64]  # (M, E)
+    embeddings: Ints  # (M, E)
     clusters: Ints  # (M,)
     rooms: Ints  # (M,) the truth
     samples: dict[int, list[Frame]]
@@ -65,7 +65,7 @@ def gather(
     """Explores for so many steps, and clusters what it sees; `on_batch` hears of the steps and rooms so far."""
     require_rooms(game)
     observed, samples = RoomClusters(config), Reservoirs(SAMPLES, seed)
-    embeddings: list[NDArray[np.float64]] = []
+    embeddings: list[Ints] = []
     clusters: list[Ints] = []
     rooms: list[Ints] = []
     for frames, memory in _batches(game, steps, seed):
@@ -126,10 +126,10 @@ def by_room(clusters: Ints, rooms: Ints) -> list[dict[str, Any]]:
 
 
 def calibrate(trajectory: Trajectory, config: ClusterConfig, scales: Sequence[float] = SCALES) -> list[dict[str, Any]]:
-    """The agreement for each scale of the projection; embeddings are linear in it."""
+    """Returns the agreement for each scale of the projection; embeddings are in units of it."""
     rows = []
     for scale in scales:
         observed = RoomClusters(dataclasses.replace(config, projection_scale=scale))
-        clusters = observed.assign(trajectory.embeddings * (scale / config.projection_scale))
+        clusters = observed.assign(trajectory.embeddings)
         rows.append({"projection_scale": scale} | agreement(clusters, trajectory.rooms))
     return rows

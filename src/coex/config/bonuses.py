@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from coex.config.checks import check_settings
 from coex.envs import RAM_SHAPE, Shape, ram
 from coex.errors import UsageError
 
@@ -31,21 +32,14 @@ class ADMConfig:
     pixel_std: float = 50.0  # divided by this
 
     def __post_init__(self) -> None:
-        if self.attention not in ("sparsemax", "softmax"):
-            raise ValueError(f"attention must be 'sparsemax' or 'softmax', not {self.attention!r}")
-        if self.initialisation not in ("smooth", "orthogonal"):
-            raise ValueError(f"initialisation must be 'smooth' or 'orthogonal', not {self.initialisation!r}")
+        check_settings(
+            self,
+            counts="minibatch epochs",
+            positive="learning_rate pixel_std",
+            weights="entropy_weight propensity_clip min_doubt contrast leak found_at found_by",
+        )
         if not (self.action_loss or self.cell_loss):
-            raise ValueError("action_loss and cell_loss are both off: nothing would be learned")
-        for name in ("minibatch", "epochs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("entropy_weight", "propensity_clip", "min_doubt", "contrast", "leak", "found_at", "found_by"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
-        for name in ("learning_rate", "pixel_std"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+            raise UsageError("action_loss and cell_loss are both off: nothing would be learned")
 
 
 # The paper's losses.
@@ -65,11 +59,7 @@ class ClusterConfig:
     seed: int = 0  # of the projection
 
     def __post_init__(self) -> None:
-        for name in ("threshold", "embedding_size", "projection_scale"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0, not {self.seed}")
+        check_settings(self, counts="embedding_size", positive="threshold projection_scale", weights="seed")
 
 
 @dataclass(frozen=True)
@@ -83,6 +73,7 @@ class CoexConfig:
     clusters: ClusterConfig = field(default_factory=ClusterConfig)  # the rooms' settings
 
     def __post_init__(self) -> None:
+        check_settings(self)
         unknown = sorted(set(self.state) - set("xycR"))
         if unknown or not self.state or len(set(self.state)) != len(self.state):
             raise UsageError(f"state takes letters of xycR, each once (such as xyc), not {self.state!r}")

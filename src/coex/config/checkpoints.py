@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from coex.errors import UsageError
+from coex.config.checks import check_settings
 
 
 @dataclass(frozen=True)
@@ -15,8 +15,4 @@ class CheckpointConfig:
     keep_every_steps: int = 10_000_000  # the first one after each multiple of this stays for good; 0: none
 
     def __post_init__(self) -> None:
-        for name in ("every_minutes", "every_steps", "keep_every_steps"):
-            if not getattr(self, name) >= 0:
-                raise UsageError(f"{name} must not be negative, not {getattr(self, name)}")
-        if self.keep < 1:
-            raise UsageError(f"keep must be at least 1, not {self.keep}")
+        check_settings(self, counts="keep", weights="every_minutes every_steps keep_every_steps")

@@ -6,6 +6,7 @@ from typing import Any
 
 from coex.config.archive import ArchiveConfig
 from coex.config.checkpoints import CheckpointConfig
+from coex.config.checks import check_settings
 from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
 from coex.config.settings import flat_settings
 from coex.envs import Shape, is_atari
@@ -39,15 +40,9 @@ class RunConfig:
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
 
     def __post_init__(self) -> None:
-        for name, option in (("total_steps", "--steps"), ("num_envs", "--envs")):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{option} takes a whole number of at least 1, not {getattr(self, name)}")
-        for name, option, least in (("num_workers", "--workers", -1), ("seed", "--seed", 0)):
-            if getattr(self, name) < least:
-                raise UsageError(f"{option} takes a whole number of at least {least}, not {getattr(self, name)}")
-        for name in ("schedule_steps", "log_every_steps"):
-            if getattr(self, name) < 0:
-                raise UsageError(f"{name} must not be negative, not {getattr(self, name)}")
+        check_settings(self, counts="total_steps num_envs", weights="seed schedule_steps log_every_steps")
+        if self.num_workers < -1:
+            raise UsageError(f"num_workers must be at least -1 (one a core), not {self.num_workers}")
         if isinstance(self.learner, ArchiveConfig) and (self.env.sticky or self.env.stagger):
             raise UsageError(
                 f"{self.method} goes back to saved games: env.sticky and env.stagger must be 0 in training"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from coex.config.checks import check_choice
 from coex.errors import UsageError
 
 T = TypeVar("T")
@@ -47,9 +48,8 @@ def _convert(value: Any, kind: Any, name: str) -> Any:
     """A value from JSON or, as a string, from the command line."""
     expected = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
     if typing.get_origin(kind) is typing.Literal:
-        if value in typing.get_args(kind):
-            return value
-        raise UsageError(f"{name} takes one of {', '.join(map(str, typing.get_args(kind)))}, not {value!r}")
+        check_choice(name, value, kind)
+        return value
     try:
         if kind is bool:
             if isinstance(value, bool):

@@ -24,15 +24,15 @@ class GameConfig:
             raise UsageError(f"frame_skip must be at least 1, not {self.frame_skip}")
         if not 0.0 <= self.sticky < 1.0:
             raise UsageError(f"sticky must be at least 0 and below 1, not {self.sticky}")
-        if self.max_noops < 0:
-            raise UsageError(f"max_noops must not be negative, not {self.max_noops}")
-        for name in ("levels", "first_level", "stagger"):
+        for name in ("max_noops", "levels", "first_level", "stagger"):
             if getattr(self, name) < 0:
-                raise UsageError(f"{name} must not be negative, not {getattr(self, name)}")
+                raise UsageError(f"{name} must be at least 0, not {getattr(self, name)}")
         if self.first_level and not self.levels:
             raise UsageError("first_level is of no use without levels: set how many there are")
         if self.max_episode_frames < self.frame_skip:
-            raise UsageError(f"max_episode_frames must be at least {self.frame_skip} (one step)")
+            raise UsageError(
+                f"max_episode_frames must be at least {self.frame_skip} (one step), not {self.max_episode_frames}"
+            )
 
     def first_episode_frames(self, generator: np.random.Generator) -> int:
         """Where an environment's first episode is cut off.

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor
 
 from coex.config.bonuses import ClusterConfig
@@ -14,6 +14,7 @@ NUM_PIXELS = 84 * 84 * 3
 
 # The projection's weights are whole numbers from −3 to 3. Every sum of pixels it makes is then a whole number
 # below 2²⁴, which float32 holds exactly: an observation has one embedding, whatever the batch or the machine.
+# Embeddings stay whole numbers, and so do clusters' sums: the order in which members were added does not matter.
 _MAX_WEIGHT = 3
 assert NUM_PIXELS * 255 * _MAX_WEIGHT < 2**24
 
@@ -22,7 +23,11 @@ _BLOCK = 128  # embeddings whose candidate clusters are looked up together
 
 
 class RoomClusters:
-    """Names observations by the nearest cluster within τ; one that has none founds its own."""
+    """Names observations by the nearest cluster within τ; one that has none founds its own.
+
+    Embeddings and centres are in units of `scale`: times it, they are what a Glorot layer gives of pixels in [0, 1],
+    and what τ is measured in.
+    """
 
     def __init__(self, config: ClusterConfig = ClusterConfig()) -> None:
         self.config = config
@@ -31,8 +36,9 @@ class RoomClusters:
         self._weights = torch.from_numpy(weights).float()  # fixed: it is not trained
         glorot_std = sqrt(2 / (NUM_PIXELS + config.embedding_size))
         weights_std = sqrt(_MAX_WEIGHT * (_MAX_WEIGHT + 1) / 3)  # of whole numbers drawn uniformly from ±3
-        self._scale = config.projection_scale * glorot_std / weights_std / 255
-        self._sums = np.zeros((0, config.embedding_size))  # (C, E) of the members' embeddings
+        self.scale = config.projection_scale * glorot_std / weights_std / 255
+        self._reach = config.threshold / self.scale
+        self._sums = np.zeros((0, config.embedding_size), np.int64)  # (C, E) of the members' embeddings
         self._sizes = np.zeros(0, np.int64)  # (C,)
 
     def __len__(self) -> int:
@@ -43,43 +49,41 @@ class RoomClusters:
         """(C, E)."""
         return self._sums / self._sizes[:, None]
 
-    def embed(self, frames: Tensor) -> NDArray[np.float64]:
-        """(M, 84, 84, 3) uint8 → (M, E)."""
-        sums = frames.reshape(len(frames), NUM_PIXELS).float() @ self._weights  # (M, E), exact
-        return sums.numpy().astype(np.float64) * self._scale
+    def embed(self, frames: Tensor) -> NDArray[np.int64]:
+        """(M, 84, 84, 3) uint8 → (M, E) whole numbers."""
+        return (frames.reshape(len(frames), NUM_PIXELS).float() @ self._weights).numpy().astype(np.int64)
 
-    def assign(self, embeddings: ArrayLike) -> NDArray[np.int64]:
+    def assign(self, embeddings: NDArray[np.int64]) -> NDArray[np.int64]:
         """Algorithm 2 on (M, E) embeddings, in order → (M,) cluster names 0, 1, … by age; centres follow."""
-        embeddings = np.asarray(embeddings, np.float64)
         blocks = [embeddings[i : i + _BLOCK] for i in range(0, len(embeddings), _BLOCK)]
         return np.concatenate([np.zeros(0, np.int64), *(self._assign_block(block) for block in blocks)])
 
-    def find(self, embeddings: ArrayLike) -> NDArray[np.int64]:
+    def find(self, embeddings: NDArray[np.int64]) -> NDArray[np.int64]:
         """(M, E) → (M,) the cluster that each would join now, −1 where it would found one; nothing changes."""
-        embeddings = np.asarray(embeddings, np.float64)
         if not len(self):
             return np.full(len(embeddings), NEW_ROOM)
         distances = np.linalg.norm(self.centres[:, None] - embeddings, axis=-1)  # (C, M)
         nearest = distances.argmin(0)
-        return np.where(distances.min(0) <= self.config.threshold, nearest, NEW_ROOM)
+        return np.where(distances.min(0) <= self._reach, nearest, NEW_ROOM)
 
-    def _assign_block(self, embeddings: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _assign_block(self, embeddings: NDArray[np.int64]) -> NDArray[np.int64]:
         # A cluster farther than τ from all the embeddings cannot be chosen, so it stays where it is: only the
         # near ones and the new ones take part in the sequential loop, however many clusters there are.
-        names = _near(self._sums / self._sizes[:, None], embeddings, self.config.threshold)  # (W,)
+        points = embeddings.astype(np.float64)
+        names = _near(self.centres, points, self._reach)  # (W,)
         old = size = len(names)
         names = np.concatenate([names, len(self) + np.arange(len(embeddings))])  # (W + B,), if all are new
         sums = np.concatenate([self._sums[names[:old]], np.zeros_like(embeddings)])  # (W + B, E)
         sizes = np.concatenate([self._sizes[names[:old]], np.zeros(len(embeddings), np.int64)])
         centres = sums / np.maximum(sizes, 1)[:, None]
         chosen = np.zeros(len(embeddings), np.int64)  # (B,)
-        for i, embedding in enumerate(embeddings):
-            differences = centres[:size] - embedding
+        for i, point in enumerate(points):
+            differences = centres[:size] - point
             squares = (differences * differences).sum(1)  # (W,)
             nearest = int(squares.argmin()) if size else 0
-            if not size or sqrt(squares[nearest]) > self.config.threshold:
+            if not size or sqrt(squares[nearest]) > self._reach:
                 nearest, size = size, size + 1
-            sums[nearest] += embedding
+            sums[nearest] += embeddings[i]
             sizes[nearest] += 1
             centres[nearest] = sums[nearest] / sizes[nearest]
             chosen[i] = nearest
@@ -97,10 +101,12 @@ class RoomClusters:
             raise ValueError(f"the state's embedding size is {state['weights'].shape[1]}, not {self._weights.shape[1]}")
         self._weights = torch.from_numpy(state["weights"]).float()
         self._sums, self._sizes = state["sums"].copy(), state["sizes"].copy()
+        if self._sums.dtype != np.int64:  # an earlier version's, which were scaled
+            self._sums = np.rint(self._sums / self.scale).astype(np.int64)
 
 
-def _near(centres: NDArray[np.float64], embeddings: NDArray[np.float64], threshold: float) -> NDArray[np.int64]:
-    """Which of (C, E) centres are within the threshold of one of (B, E) embeddings; rounding may add some."""
+def _near(centres: NDArray[np.float64], embeddings: NDArray[np.float64], reach: float) -> NDArray[np.int64]:
+    """Which of (C, E) centres are within reach of one of (B, E) embeddings; rounding may add some."""
     if not len(centres):
         return np.zeros(0, np.int64)
     # |c − v|² ≤ τ² as a product, which is fast but rounds: c·v − |v|²/2 ≥ (|c|² − τ²)/2.
@@ -109,4 +115,4 @@ def _near(centres: NDArray[np.float64], embeddings: NDArray[np.float64], thresho
     products = (torch.from_numpy(embeddings) @ torch.from_numpy(centres).T).numpy()  # (B, C)
     closeness = (products - half_norms[:, None]).max(0)  # (C,)
     margin = 1e-12 * (half_norms.max() + centre_half_norms.max())  # hundreds of times the rounding
-    return np.flatnonzero(closeness >= centre_half_norms - threshold**2 / 2 - margin)
+    return np.flatnonzero(closeness >= centre_half_norms - reach**2 / 2 - margin)

@@ -14,6 +14,7 @@ from typing import Any
 from coex.config.run import RunConfig
 from coex.errors import UsageError
 from coex.rollouts.rollout import Episode
+from coex.runs.events import EventWriter, event_files, next_event_file
 from coex.runs.files import CONFIG as CONFIG
 from coex.runs.files import EPISODES as EPISODES
 from coex.runs.files import LOCK
@@ -68,6 +69,8 @@ class RunDirectory:
         self.path = path
         self.scores = ScoreBoard()
         wandb = _import_wandb() if wandb_project else None
+        # Named before the logs are cut back: a TensorBoard that watches goes on to later names only.
+        event_file = next_event_file(path / TENSORBOARD)
         if logs is None:
             check_unused(path)
             path.mkdir(parents=True, exist_ok=True)
@@ -81,9 +84,7 @@ class RunDirectory:
         self._episodes = csv.writer(self._episodes_file, lineterminator="\n")
         if not self._episodes_file.tell():
             self._episodes.writerow(["episode", "step", "env", "return", "length", "truncated"])
-        from torch.utils.tensorboard import SummaryWriter  # slow to import, and not needed to read a run
-
-        self._tensorboard = SummaryWriter(path / TENSORBOARD)
+        self._tensorboard = EventWriter(event_file)
         self._wandb = wandb and wandb.init(project=wandb_project, name=path.name, dir=path, config=config.to_dict())
 
     def add_episodes(self, episodes: Iterable[Episode]) -> None:
@@ -105,10 +106,12 @@ class RunDirectory:
         self._metrics.write(json.dumps({key: _finite(value) for key, value in point.items()}) + "\n")
         self._metrics.flush()
         self._episodes_file.flush()
-        for key, value in point.items():
-            if isinstance(value, int | float) and key != "step" and math.isfinite(value):
-                self._tensorboard.add_scalar(key, value, point["step"])
-
+        scalars = {
+            key: value
+            for key, value in point.items()
+            if isinstance(value, int | float) and key != "step" and math.isfinite(value)
+        }
+        self._tensorboard.add(scalars, point["step"])
         if self._wandb:
             self._wandb.log(point, step=point["step"])
 
@@ -116,9 +119,8 @@ class RunDirectory:
         """How long each log is now; so much of it is safe on the disk."""
         self._metrics.flush()
         self._episodes_file.flush()
-        self._tensorboard.flush()
         sizes = {}
-        for path in (self.path / METRICS, self.path / EPISODES, *_event_files(self.path)):
+        for path in (self.path / METRICS, self.path / EPISODES, *event_files(self.path / TENSORBOARD)):
             with path.open("rb") as file:
                 os.fsync(file.fileno())
                 sizes[path.relative_to(self.path).as_posix()] = os.fstat(file.fileno()).st_size
@@ -208,10 +210,6 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _event_files(path: Path) -> list[Path]:
-    return sorted(file for file in (path / TENSORBOARD).glob("events.*") if file.is_file() and not file.is_symlink())
-
-
 def _refuse_links(path: Path) -> None:
     """Nothing outside the run's directory is ever written."""
     for name in (CONFIG, METRICS, EPISODES, SUMMARY, TENSORBOARD):
@@ -221,7 +219,7 @@ def _refuse_links(path: Path) -> None:
 
 def _cut_back(path: Path, logs: dict[str, int]) -> None:
     """Takes from the logs what was written after the checkpoint, so that no step appears twice."""
-    for file in (path / METRICS, path / EPISODES, *_event_files(path)):
+    for file in (path / METRICS, path / EPISODES, *event_files(path / TENSORBOARD)):
         size = logs.get(file.relative_to(path).as_posix())
         if size is None:
             file.unlink(missing_ok=True)

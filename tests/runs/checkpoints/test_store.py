@@ -91,7 +91,7 @@ def test_missing_and_added_files_are_noticed(name: str, store: CheckpointStore, 
     path.unlink()
     shutil.copy(tmp_path / "elsewhere", path)
     (store.path_of(80) / "extra.bin").touch()
-    with pytest.raises(DamagedError, match=r"extra.bin is not one of its files"):
+    with pytest.raises(DamagedError, match=r"extra\.bin"):
         store.read(80)
 
 
@@ -138,7 +138,7 @@ def test_a_newer_format_is_refused_in_one_line(store: CheckpointStore) -> None:
     path = store.path_of(80) / manifest.NAME
     body = asdict(replace(store.read(80).manifest, format=manifest.FORMAT + 1)) | {"something": "new"}
     path.write_bytes(manifest._render(body))
-    with pytest.raises(UsageError, match=r"has format 2, and this coex reads up to 1: install a newer coex"):
+    with pytest.raises(UsageError, match=r"format 2, .* 1:"):
         store.read(80)
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from coex.envs.vector import VectorEnv as VectorEnv
     from coex.errors import CoexError as CoexError
     from coex.errors import UsageError as UsageError
+    from coex.explorer import Explorer as Explorer
     from coex.method.adm import AttentiveDynamicsModel as AttentiveDynamicsModel
     from coex.method.bonus import CoexBonus as CoexBonus
     from coex.method.counts import VisitCounts as VisitCounts
@@ -47,6 +48,7 @@ _HOMES = {
     "CoexBonus": "method.bonus",
     "CoexConfig": "config.bonuses",
     "CoexError": "errors",
+    "Explorer": "explorer",
     "GameConfig": "envs.game_config",
     "Inspection": "bonuses",
     "Rewarded": "bonuses",

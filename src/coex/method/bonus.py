@@ -1,20 +1,25 @@
 """Contingency-aware exploration (Algorithm 1): a bonus for rare ψ(s) = (x, y, c, R)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from coex.bonuses import Bonus, BonusContext, Inspection, Metrics, Rewarded
 from coex.config.bonuses import CoexConfig
 from coex.method.adm import GRID
-from coex.method.counts import VisitCounts
+from coex.method.counts import VisitCounts, rarity
+from coex.method.locator import VIEW
 from coex.method.state import StateEncoder
 from coex.rollouts.rollout import Transitions
 
 
 class CoexBonus(Bonus):
     """1/√N of ψ(s)."""
+
+    skips_invalid = True
 
     def __init__(self, config: CoexConfig, context: BonusContext) -> None:
         self.config = config
@@ -28,9 +33,9 @@ class CoexBonus(Bonus):
 
     def reward(self, rollout: Transitions) -> Rewarded:
         states = self.encoder.encode(rollout)  # ψ of the pictures that the steps led to
-        counts = self.counts.visit(states.keys(self.config.state))  # N(ψ) ← N(ψ) + 1, in the order of time
-        bonus = torch.from_numpy(counts).double().rsqrt().float()  # r⁺ = 1/√N
-        return Rewarded(bonus.view(rollout.actions.shape), states.parts, states.features)
+        # N(ψ) ← N(ψ) + 1, in the order of time, and r⁺ = 1/√N
+        bonus = rarity(self.counts, states.keys(self.config.state), rollout)
+        return Rewarded(bonus, states.parts, states.features)
 
     def update(self, rollout: Transitions, rewarded: Rewarded) -> Metrics:
         return {} if self.encoder.locator is None else self.encoder.locator.fit(rollout, rewarded.memo)
@@ -55,6 +60,11 @@ class CoexBonus(Bonus):
             room=here.get("c"),
             visits=int(self.counts.lookup(key)[0]),
         )
+
+    @torch.no_grad()
+    def attend(self, views: Mapping[str, Tensor]) -> Tensor | None:
+        locator = self.encoder.locator
+        return None if locator is None else locator.attend(views[VIEW]).unflatten(-1, (GRID, GRID))
 
     def state_dict(self) -> dict[str, Any]:
         return {"counts": self.counts.state_dict(), **self.encoder.state_dict()}

@@ -3,7 +3,11 @@
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from coex.rollouts.rollout import Transitions
 
 
 class VisitCounts:
@@ -46,6 +50,14 @@ class VisitCounts:
             raise ValueError(f"keys must be (M, {self.key_size}) integers, not {array.shape} {array.dtype}")
         packed: list[bytes] = array.astype(np.int64).view(f"V{8 * self.key_size}").ravel().tolist()
         return packed
+
+
+def rarity(counts: VisitCounts, keys: NDArray[np.int64], rollout: Transitions) -> Tensor:
+    """Counts the (T·N, d) keys of a rollout's steps in order → (T, N) 1/√N; a step that is not valid has 0."""
+    valid = slice(None) if rollout.valid is None else rollout.valid.flatten().numpy()
+    bonus = torch.zeros(len(keys))
+    bonus[valid] = torch.from_numpy(counts.visit(keys[valid])).double().rsqrt().float()
+    return bonus.view(rollout.actions.shape)
 
 
 def _shrink(numbers: NDArray[np.int64]) -> NDArray[Any]:

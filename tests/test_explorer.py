@@ -1,5 +1,6 @@
 """The explorer against the bonus of `coex train`, on rollouts of its own collector, and its promises one by one."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -95,8 +96,6 @@ def test_numbers_are_those_of_coex_train(game: str, method: str, settings: dict)
 
 
 def own_bonus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    import re
-
     page = Path(__file__).parent.parent / "docs" / "own-bonus.md"
     (tmp_path / "myexplored.py").write_text(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)[0])
     monkeypatch.syspath_prepend(tmp_path)
@@ -329,3 +328,13 @@ def test_a_long_rollout_keeps_every_picture() -> None:
     assert stacks[20] == [0, 0, 200, 21]
     assert rollout.next_view("stack")[18, 0, 0, 0].tolist() == [17, 18, 19, 20]
     assert len(stacks) == 39
+
+
+def test_the_pages_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path(__file__).parent.parent / "docs" / "own-trainer.md"
+    code = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)[2]
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    exec(compile(code, str(page), "exec"), names)
+    assert names["bonus"].shape == (5, 2)
+    assert names["explorer"].steps_done == 10

@@ -3,6 +3,7 @@
 It needs the extra: pip install 'coex-rl[sb3]'.
 """
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ class CoexCallback(BaseCallback):
             raise UsageError(f"bonus_weight must not be negative, not {bonus_weight}")
         self.bonus_weight = bonus_weight
         self._wait = wait
-        self._make = lambda actions, envs: Explorer(actions, envs, bonus, config, seed=seed, device=device)
+        self._make = functools.partial(Explorer, bonus=bonus, config=config, seed=seed, device=device)
         self._num_added = 0  # steps of the rollout
         if explorer is not None:
             self.explorer = explorer

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from coex.config.presets import make_config as make_config
     from coex.config.run import RunConfig as RunConfig
     from coex.envs.game_config import GameConfig as GameConfig
+    from coex.envs.gymnasium_vector import GymnasiumVectorEnv as GymnasiumVectorEnv
+    from coex.envs.gymnasium_vector import make_vec as make_vec
     from coex.envs.vector import VectorEnv as VectorEnv
     from coex.errors import CoexError as CoexError
     from coex.errors import UsageError as UsageError
@@ -50,6 +52,7 @@ _HOMES = {
     "CoexError": "errors",
     "Explorer": "explorer",
     "GameConfig": "envs.game_config",
+    "GymnasiumVectorEnv": "envs.gymnasium_vector",
     "Inspection": "bonuses",
     "Rewarded": "bonuses",
     "RoomClusters": "method.rooms",
@@ -61,6 +64,7 @@ _HOMES = {
     "VisitCounts": "method.counts",
     "load": "analysis.trained",
     "make_config": "config.presets",
+    "make_vec": "envs.gymnasium_vector",
     "train": "training.loop",
 }
 __all__ = [*_HOMES, "__version__"]

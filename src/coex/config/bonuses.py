@@ -59,17 +59,18 @@ class ClusterConfig:
     What the scale changes, and why it is 0.7: `coex rooms all --calibrate`, docs/results.md.
     """
 
-    threshold: float = 0.7  # τ
+    threshold: float = 0.7  # τ; 0: chosen from the first 2,000 observations
     embedding_size: int = 64  # numbers that a frame is projected to
     projection_scale: float = 0.7  # 1: as a Glorot-uniform layer's
     seed: int = 0  # of the projection
 
     def __post_init__(self) -> None:
-        for name in ("threshold", "embedding_size", "projection_scale"):
+        for name in ("embedding_size", "projection_scale"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0, not {self.seed}")
+        for name in ("threshold", "seed"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from coex.envs.game import Game, make_game
 from coex.envs.game_config import GameConfig
 from coex.envs.views import Views
 
-
 STAY = -1  # in the place of an action: the environment takes no step, and still shows what it showed
 
 

@@ -42,7 +42,10 @@ class CoexBonus(Bonus):
 
     def snapshot(self) -> dict[str, Any]:
         figures = {"counts/states": len(self.counts)}
-        return figures if self.encoder.rooms is None else figures | {"rooms/clusters": len(self.encoder.rooms)}
+        rooms = self.encoder.rooms
+        return (
+            figures if rooms is None else figures | {"rooms/clusters": len(rooms), "rooms/threshold": rooms.threshold}
+        )
 
     def forget_episodes(self) -> None:
         self.encoder.forget_episodes()

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from coex.config.bonuses import ClusterConfig
+from coex.method.threshold import FIRST_OBSERVATIONS, choose_threshold
 
 NUM_PIXELS = 84 * 84 * 3
 
@@ -34,6 +35,8 @@ class RoomClusters:
         self._scale = config.projection_scale * glorot_std / weights_std / 255
         self._sums = np.zeros((0, config.embedding_size))  # (C, E) of the members' embeddings
         self._sizes = np.zeros(0, np.int64)  # (C,)
+        self.threshold = config.threshold  # τ; 0: not chosen yet
+        self._first = np.zeros((0, config.embedding_size))  # what it will be chosen from
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -51,22 +54,34 @@ class RoomClusters:
     def assign(self, embeddings: ArrayLike) -> NDArray[np.int64]:
         """Algorithm 2 on (M, E) embeddings, in order → (M,) cluster names 0, 1, … by age; centres follow."""
         embeddings = np.asarray(embeddings, np.float64)
+        if not self.threshold:
+            return self._assign_first(embeddings)
         blocks = [embeddings[i : i + _BLOCK] for i in range(0, len(embeddings), _BLOCK)]
         return np.concatenate([np.zeros(0, np.int64), *(self._assign_block(block) for block in blocks)])
+
+    def _assign_first(self, embeddings: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Assigns before τ is known: everything is in room 0, until there is enough to choose it from."""
+        self._first = np.concatenate([self._first, embeddings])
+        if len(self._first) < FIRST_OBSERVATIONS:
+            return np.zeros(len(embeddings), np.int64)
+        self.threshold = choose_threshold(self._first[:FIRST_OBSERVATIONS])
+        names = self.assign(self._first)[len(self._first) - len(embeddings) :]
+        self._first = self._first[:0]
+        return names
 
     def find(self, embeddings: ArrayLike) -> NDArray[np.int64]:
         """(M, E) → (M,) the cluster that each would join now, −1 where it would found one; nothing changes."""
         embeddings = np.asarray(embeddings, np.float64)
         if not len(self):
-            return np.full(len(embeddings), NEW_ROOM)
+            return np.full(len(embeddings), NEW_ROOM if self.threshold else 0)
         distances = np.linalg.norm(self.centres[:, None] - embeddings, axis=-1)  # (C, M)
         nearest = distances.argmin(0)
-        return np.where(distances.min(0) <= self.config.threshold, nearest, NEW_ROOM)
+        return np.where(distances.min(0) <= self.threshold, nearest, NEW_ROOM)
 
     def _assign_block(self, embeddings: NDArray[np.float64]) -> NDArray[np.int64]:
         # A cluster farther than τ from all the embeddings cannot be chosen, so it stays where it is: only the
         # near ones and the new ones take part in the sequential loop, however many clusters there are.
-        names = _near(self._sums / self._sizes[:, None], embeddings, self.config.threshold)  # (W,)
+        names = _near(self._sums / self._sizes[:, None], embeddings, self.threshold)  # (W,)
         old = size = len(names)
         names = np.concatenate([names, len(self) + np.arange(len(embeddings))])  # (W + B,), if all are new
         sums = np.concatenate([self._sums[names[:old]], np.zeros_like(embeddings)])  # (W + B, E)
@@ -77,7 +92,7 @@ class RoomClusters:
             differences = centres[:size] - embedding
             squares = (differences * differences).sum(1)  # (W,)
             nearest = int(squares.argmin()) if size else 0
-            if not size or sqrt(squares[nearest]) > self.config.threshold:
+            if not size or sqrt(squares[nearest]) > self.threshold:
                 nearest, size = size, size + 1
             sums[nearest] += embedding
             sizes[nearest] += 1
@@ -90,13 +105,18 @@ class RoomClusters:
 
     def state_dict(self) -> dict[str, Any]:
         weights = self._weights.numpy().astype(np.int8)
-        return {"weights": weights, "sums": self._sums.copy(), "sizes": self._sizes.copy()}
+        state = {"weights": weights, "sums": self._sums.copy(), "sizes": self._sizes.copy()}
+        if not self.config.threshold:
+            state |= {"threshold": self.threshold, "first": self._first.copy()}
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         if state["weights"].shape != self._weights.shape:
             raise ValueError(f"the state's embedding size is {state['weights'].shape[1]}, not {self._weights.shape[1]}")
         self._weights = torch.from_numpy(state["weights"]).float()
         self._sums, self._sizes = state["sums"].copy(), state["sizes"].copy()
+        if not self.config.threshold:
+            self.threshold, self._first = state["threshold"], state["first"].copy()
 
 
 def _near(centres: NDArray[np.float64], embeddings: NDArray[np.float64], threshold: float) -> NDArray[np.int64]:

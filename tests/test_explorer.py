@@ -1,6 +1,7 @@
 """The explorer against the bonus of `coex train`, on rollouts of its own collector, and its promises one by one."""
 
 import re
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -332,9 +333,20 @@ def test_a_long_rollout_keeps_every_picture() -> None:
 
 def test_the_pages_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = Path(__file__).parent.parent / "docs" / "own-trainer.md"
-    code = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)[2]
+    *_, explorer, envs = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    exec(compile(code, str(page), "exec"), names)
+    exec(compile(explorer, str(page), "exec"), names)
     assert names["bonus"].shape == (5, 2)
     assert names["explorer"].steps_done == 10
+    exec(compile(envs.replace("num_envs=2", "num_envs=2, num_workers=0"), str(page), "exec"), names)
+    assert names["observations"].shape == (2, 4, 84, 84)
+
+
+def test_the_single_file_ppo_runs_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(__file__).parent.parent / "examples" / "ppo_with_explorer.py"
+    names = runpy.run_path(str(path), run_name="example")
+    assert len(re.findall(r"^.*\[coex\]", path.read_text(), re.MULTILINE)) <= 17  # with the docstring's
+    names["main"].__globals__.update(NUM_ENVS=2, NUM_STEPS=16, NUM_EPOCHS=1)
+    names["main"](["--game", "gym:MiniGrid-Empty-5x5-v0", "--steps", "64", "--workers", "0"])
+    assert "step 64: " in capsys.readouterr().out

@@ -288,7 +288,9 @@ def test_bad_steps_are_said(step: dict, message: str) -> None:
     explorer = Explorer(4, 2)
     explorer.begin(FRAMES)
     with pytest.raises(UsageError, match=message):
-        explorer.add(**({"actions": [0, 1], "frames": FRAMES, "ended": [False, False], "rewards": [0, 0]} | step))
+        explorer.add(**({"actions": [0, 1], "frames": FRAMES, "ended": [False, False], "rewards": [3, 4]} | step))
+    explorer.add([0, 1], FRAMES, [False, False], rewards=[1, 2])  # nothing of the step that was refused is left
+    assert explorer.states()["R"].tolist() == [[1, 2]]
 
 
 def test_the_order_of_calls_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,9 @@
 """The bonus in Stable-Baselines3: what is easily got wrong, one by one, on a small world and on Atari."""
 
 import copy
+import importlib
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +259,8 @@ def test_learners(learner: str) -> None:
 
 
 def test_worker_processes_send_each_first_picture_once() -> None:
+    threads = cv2.getNumThreads()
+    cv2.setNumThreads(0)  # a fork, which is quick, has none of OpenCV's threads
     env = make_env(vec_env_cls=SubprocVecEnv, vec_env_kwargs={"start_method": "fork"})
     here = make_env()
     try:
@@ -277,6 +281,7 @@ def test_worker_processes_send_each_first_picture_once() -> None:
         assert all(np.array_equal(ours.explorer.method.counts.state_dict()[name], part) for name, part in keys.items())
     finally:
         env.close()
+        cv2.setNumThreads(threads)
 
 
 def atari(game: str, num_envs: int = 1, **kwargs: Any) -> Any:
@@ -462,3 +467,10 @@ def test_the_pages_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     exec(compile(code, str(page), "exec"), names)
     assert names["model"].num_timesteps == 64
     assert names["coex"].explorer.method.counts.state_dict()["counts"].sum() == 32  # the first 32 were in a rollout
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "coex.sb3")
+    monkeypatch.setitem(sys.modules, "stable_baselines3.common.callbacks", None)
+    with pytest.raises(ImportError, match=r"coex-rl\[sb3\]"):
+        importlib.import_module("coex.sb3")

@@ -74,7 +74,7 @@ class Explorer:
         self.views: dict[str, Shape] = dict(find(game)) if find else {}
         for name, shape in self.views.items():
             check_view(name, shape)
-        self.steps_done = 0  # of all environments, with those of the rollout
+        self.steps_done = 0  # of all environments, in the rollouts that `update` has seen
         self._rows = {
             name: np.zeros((_FIRST_CAPACITY + 1, num_envs, *shape), np.uint8) for name, shape in self.views.items()
         }
@@ -137,29 +137,29 @@ class Explorer:
         if (scores is None) == (rewards is None):
             raise UsageError("add() takes either rewards or scores")
         if scores is not None:
-            self._scores[...] = self._column("scores", scores, np.float64)
+            totals = self._column("scores", scores, np.float64)
         else:
-            self._scores += self._column("rewards", rewards, np.float64) * is_valid
+            totals = self._scores + self._column("rewards", rewards, np.float64) * is_valid
         chosen = self._column("actions", actions, np.int64)
         if (is_valid & ((chosen < 0) | (chosen >= self.num_actions))).any():
             raise UsageError(f"actions are whole numbers from 0 to {self.num_actions - 1}")
         chances = None if log_probs is None else self._column("log_probs", log_probs, np.float32)
-        self._steps.append(_Step(np.where(is_valid, chosen, 0), chances, self._scores.copy(), is_valid))
         self._reserve(t + 1)
         for name, rows in self._rows.items():
             if self.views[name][2:] == (STACK,):
                 rows[t + 1] = rows[t]  # frames are pushed onto it
-        for n in np.flatnonzero(~is_valid).tolist():  # nothing happened, and then the next episode began
-            self._finals.append((t, n, {name: rows[t, n].copy() for name, rows in self._rows.items()}))
+        # Where a row is not valid, nothing happened, and then the next episode began.
+        finals = [(t, n, self._shown(t, n)) for n in np.flatnonzero(~is_valid).tolist()]
         self._paint(t + 1, frames, ~is_valid, range(count))
         if first_frames is not None:
-            for n in np.flatnonzero(has_ended).tolist():
-                self._finals.append((t, n, {name: rows[t + 1, n].copy() for name, rows in self._rows.items()}))
-            self._paint(t + 1, first_frames, np.ones(count, bool), np.flatnonzero(has_ended).tolist())
+            over = np.flatnonzero(has_ended).tolist()
+            finals += [(t, n, self._shown(t + 1, n)) for n in over]
+            self._paint(t + 1, first_frames, np.ones(count, bool), over)
+        # Only now that nothing can be refused any more: whoever corrects a step and adds it again has lost nothing.
+        self._finals += finals
+        self._steps.append(_Step(np.where(is_valid, chosen, 0), chances, totals, is_valid))
         self._over = has_ended & (first_frames is None)
-        if scores is None:
-            self._scores[has_ended] = 0.0
-        self.steps_done += int(is_valid.sum())
+        self._scores = np.where(has_ended, 0.0, totals)
 
     def bonus(self) -> NDArray[np.float32]:
         """Returns (T, N) the bonus of each step since the last `update`, without any weight; counts them once."""
@@ -186,6 +186,7 @@ class Explorer:
             metrics = self.method.update(*self._rewarded)
         for rows in self._rows.values():
             rows[0] = rows[len(self._steps)]
+        self.steps_done += sum(int(step.valid.sum()) for step in self._steps)
         self._steps, self._finals, self._rewarded = [], [], None
         return {"bonus/mean": float(bonus.mean()), **metrics, **self.method.snapshot()}
 
@@ -258,6 +259,9 @@ class Explorer:
         if column.shape != (self.num_envs,):
             raise UsageError(f"{name} must have the shape ({self.num_envs},), not {column.shape}")
         return column.astype(dtype)
+
+    def _shown(self, t: int, n: int) -> dict[str, Frame]:
+        return {name: rows[t, n].copy() for name, rows in self._rows.items()}
 
     def _reserve(self, t: int) -> None:
         """Sees to it that row t is there."""

@@ -11,8 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
-from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+
+try:
+    from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
+    from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+except ModuleNotFoundError as error:
+    raise ImportError("coex.sb3 needs Stable-Baselines3: pip install 'coex-rl[sb3]'") from error
 
 from coex.config.presets import bonus_config
 from coex.envs.frames import KEY, Env, Frames, wrap_frames

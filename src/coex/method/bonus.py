@@ -43,9 +43,10 @@ class CoexBonus(Bonus):
     def snapshot(self) -> dict[str, Any]:
         figures = {"counts/states": len(self.counts)}
         rooms = self.encoder.rooms
-        return (
-            figures if rooms is None else figures | {"rooms/clusters": len(rooms), "rooms/threshold": rooms.threshold}
-        )
+        if rooms is None:
+            return figures
+        chosen = {} if rooms.config.threshold else {"rooms/threshold": rooms.threshold}
+        return figures | {"rooms/clusters": len(rooms)} | chosen
 
     def forget_episodes(self) -> None:
         self.encoder.forget_episodes()

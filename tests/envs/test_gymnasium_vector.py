@@ -131,22 +131,34 @@ def test_seeds_decide_and_none_goes_on() -> None:
         np.testing.assert_array_equal(np.moveaxis(workers.views["policy"], -1, 1), first)
 
 
-def test_an_explorers_pictures_are_there() -> None:
-    explorer = coex.Explorer(18, 3, config={"adm": {"found_by": 0}})
-    env = make(views=explorer.views, autoreset_mode=AutoresetMode.SAME_STEP)
+@pytest.mark.parametrize("mode", MODES)
+def test_an_explorers_pictures_are_there(mode: AutoresetMode) -> None:
+    explorer = coex.Explorer(18, 3, "simhash")
+    env = make(views=explorer.views, autoreset_mode=mode)
     env.reset(seed=0)
     explorer.begin(env.views)
-    generator = np.random.default_rng(0)
+    generator, over, num_ends = np.random.default_rng(0), np.zeros(3, bool), 0
     for _ in range(20):
         actions = generator.integers(18, size=3)
         _, rewards, terminated, truncated, _ = env.step(actions)
         ended = terminated | truncated
-        reached = {
-            name: np.where(ended.reshape(-1, 1, 1, 1), env.final_views[name], view) for name, view in env.views.items()
-        }
-        explorer.add(actions, reached, ended, rewards=rewards, first_frames=env.views)
+        num_ends += int(ended.sum())
+        last = ended.reshape(-1, 1, 1)
+        reached = {name: np.where(last, env.final_views[name], view) for name, view in env.views.items()}
+        if mode == AutoresetMode.SAME_STEP:
+            explorer.add(actions, reached, ended, rewards=rewards, first_frames=env.views)
+        else:
+            explorer.add(actions, reached, ended, rewards=rewards, valid=~over)
+            over = ended
+    assert num_ends > 3
     assert explorer.bonus().shape == (20, 3)
-    assert explorer._rollout().final_index.shape[0] > 1
+    rollout = explorer._rollout()
+    ends = rollout.final_index
+    begun = rollout.views["grey52"][ends[:, 0] + 1, ends[:, 1]]
+    assert (begun != rollout.final_views["grey52"]).flatten(1).any(1).all()
+    explorer.update()
+    left_out = 0 if mode == AutoresetMode.SAME_STEP else len(ends)
+    assert explorer.steps_done == 60 - left_out
     env.close()
 
 

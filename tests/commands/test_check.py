@@ -6,6 +6,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
+from coex.analysis import check as analysis
 from coex.analysis.check import World, advise, check, describe_world
 from coex.cli import main
 
@@ -18,6 +19,7 @@ def corridor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "checkedcorridor.py").write_text(code.replace("Corridor-v0", "CheckedCorridor-v0"))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(analysis, "_AGAIN", 1)  # it need not find much here
     return "gym:checkedcorridor:CheckedCorridor-v0"
 
 

@@ -19,10 +19,12 @@ from coex.method.adm import GRID
 from coex.method.bonus import CoexBonus
 from coex.method.locator import VIEW
 from coex.rollouts.collector import Collector
-from coex.rollouts.rollout import Rollout
+from coex.rollouts.rollout import Rollout, Transitions
 
 METHOD = "ppo+coex"
 NUM_ENVS, ROLLOUT_STEPS = 16, 8
+_REMEMBERED = 24  # rollouts that are learned from again, 10 MB each
+_AGAIN = 4  # of them after each new one: steps are few here, and learning from them once finds little
 _JUDGED = 0.25  # the last share of the steps, by which the model is judged
 _MANY_ROOMS = 0.2  # rooms an observation: more are noise
 _MOST_SAMPLES = 6  # rooms shown
@@ -96,7 +98,9 @@ def _play(world: World, bonus: CoexBonus, collector: Collector, policy: UniformP
     cells = set[tuple[int, int]]()
     sizes: dict[int, int] = {}
     samples: dict[int, Frame] = {}
-    changed, env_seconds, started = 0.0, 0.0, time.monotonic()
+    memory: list[Transitions] = []
+    generator = np.random.default_rng(0)
+    changed, env_seconds, seconds = 0.0, 0.0, 0.0
     while world.steps < steps:
         before = time.monotonic()
         rollout = collector.collect(policy)
@@ -104,7 +108,12 @@ def _play(world: World, bonus: CoexBonus, collector: Collector, policy: UniformP
         world.steps += rollout.num_transitions
         with one_thread():
             rewarded = bonus.reward(rollout)
-            metrics = bonus.update(rollout, rewarded)
+            metrics = bonus.update(rollout, rewarded)  # its guesses are made before it learns from the rollout
+            seconds += time.monotonic() - before
+            for old in generator.permutation(len(memory))[:_AGAIN].tolist():
+                assert bonus.encoder.locator is not None
+                bonus.encoder.locator.fit(memory[old], None)
+            memory = [_remember(rollout), *memory[: _REMEMBERED - 1]]
         _count_rewards(world, rollout)
         moved = (rollout.views[VIEW][:-1] != rollout.next_view(VIEW)).flatten(2).any(-1)  # (T, N)
         changed += float(moved.float().sum())
@@ -120,7 +129,6 @@ def _play(world: World, bonus: CoexBonus, collector: Collector, policy: UniformP
             assert looked is not None
             world.picture = rollout.views[VIEW][-1, 0].numpy().copy()
             world.attention = looked[0].double().numpy()
-    seconds = time.monotonic() - started
     world.accuracy = float(np.mean(accuracies))
     world.changed = changed / world.steps
     world.cells = len(cells)
@@ -130,6 +138,18 @@ def _play(world: World, bonus: CoexBonus, collector: Collector, policy: UniformP
     largest = sorted(samples, key=lambda room: -sizes[room])[:_MOST_SAMPLES]
     world.samples = [samples[room] for room in largest]
     world.env_rate, world.rate = world.steps / env_seconds, world.steps / seconds
+
+
+def _remember(rollout: Rollout) -> Transitions:
+    """Returns a copy of what the model learns from: the collector uses its buffers again."""
+    return Transitions(
+        views={VIEW: rollout.views[VIEW].clone()},
+        actions=rollout.actions,
+        log_probs=rollout.log_probs,
+        scores=rollout.scores,
+        final_index=rollout.final_index,
+        final_views={VIEW: rollout.final_views[VIEW]},
+    )
 
 
 def _count_rewards(world: World, rollout: Rollout) -> None:

@@ -74,8 +74,8 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Observations, NDArray[np.int
         self.single_action_space = spaces.Discrete(self._env.num_actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        # Beside the policy's, (N, …). Where the last step ended an episode, `views` has the next one's first picture, in
-        # both modes, and `final_views` the last one.
+        # Beside the policy's, (N, …). Where the last step ended an episode, `views` has the next one's first picture,
+        # in both modes, and `final_views` the last one.
         self.views = {name: view for name, view in self._env.views.items() if name != _POLICY}
         self.final_views = {name: view for name, view in self._env.final_views.items() if name != _POLICY}
         self._over = np.zeros(num_envs, bool)  # ended, and the next step shows the next episode's beginning

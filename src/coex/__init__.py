@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from coex.config.presets import make_config as make_config
     from coex.config.run import RunConfig as RunConfig
     from coex.envs.game_config import GameConfig as GameConfig
+    from coex.envs.gymnasium_vector import GymnasiumVectorEnv as GymnasiumVectorEnv
+    from coex.envs.gymnasium_vector import make_vec as make_vec
     from coex.envs.vector import VectorEnv as VectorEnv
     from coex.errors import CoexError as CoexError
     from coex.errors import UsageError as UsageError
+    from coex.explorer import Explorer as Explorer
     from coex.method.adm import AttentiveDynamicsModel as AttentiveDynamicsModel
     from coex.method.bonus import CoexBonus as CoexBonus
     from coex.method.counts import VisitCounts as VisitCounts
@@ -47,7 +50,9 @@ _HOMES = {
     "CoexBonus": "method.bonus",
     "CoexConfig": "config.bonuses",
     "CoexError": "errors",
+    "Explorer": "explorer",
     "GameConfig": "envs.game_config",
+    "GymnasiumVectorEnv": "envs.gymnasium_vector",
     "Inspection": "bonuses",
     "Rewarded": "bonuses",
     "RoomClusters": "method.rooms",
@@ -59,6 +64,7 @@ _HOMES = {
     "VisitCounts": "method.counts",
     "load": "analysis.trained",
     "make_config": "config.presets",
+    "make_vec": "envs.gymnasium_vector",
     "train": "training.loop",
 }
 __all__ = [*_HOMES, "__version__"]

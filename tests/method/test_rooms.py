@@ -182,8 +182,8 @@ def test_a_state_of_another_size_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["threshold", "embedding_size", "projection_scale"])
 def test_bad_settings_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} .* 0"):
-        ClusterConfig(**{name: 0})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=f"{name} .* -1"):
+        ClusterConfig(**{name: -1})  # type: ignore[arg-type]
 
 
 def test_find_names_the_cluster_that_assign_would_and_changes_nothing() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+from numpy.typing import NDArray
 
 from coex.envs.views import Frame
 
@@ -88,5 +89,28 @@ def draw_calibration(path: Path, rows: Sequence[dict[str, Any]], in_use: float) 
     above.set_title("Clusters against true rooms, by the scale of the projection (mean and range)")
     above.legend(fontsize="small", frameon=False)
     below.set(xlabel="projection_scale", ylabel="clusters", yscale="log")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def draw_world(
+    path: Path, title: str, picture: Frame, attention: NDArray[np.float64], samples: Sequence[Frame]
+) -> None:
+    """A picture of a world as the model sees it, what it looks at there, and a sample of each of its rooms."""
+    figure = plt.figure(figsize=(9, 3.4), layout="constrained")
+    seen, looked, *rest = figure.subplots(1, 3)
+    for axes, words in ((seen, "what is seen"), (looked, "what the model looks at")):
+        axes.imshow(picture, extent=(0, 160, 160, 0))
+        axes.set_title(words, fontsize="medium")
+    # A cell sees 32 of the 160 pixels, and the next cell is 16 further.
+    looked.imshow(attention, extent=(8, 152, 152, 8), cmap="hot", alpha=0.6, vmin=0, interpolation="bilinear")
+    [rooms] = rest
+    if samples:
+        shown = [*samples, *(np.full_like(samples[0], 255) for _ in range(-len(samples) % 3))]
+        rooms.imshow(np.concatenate([np.concatenate(shown[i : i + 3], 1) for i in range(0, len(shown), 3)]))
+    rooms.set_title("its largest rooms", fontsize="medium")
+    for axes in (seen, looked, rooms):
+        axes.axis("off")
+    figure.suptitle(title)
     figure.savefig(path, dpi=110)
     plt.close(figure)

@@ -55,6 +55,8 @@ class Bonus(ABC):
     `Config`; their method `views(game)` returns the names and shapes of the pictures that it looks at.
     """
 
+    skips_invalid = False  # whether it leaves out the steps that `Transitions.valid` says no action led to
+
     @property
     def ready(self) -> bool:
         """Whether its rewards can be trusted; until then, the policy is held uniform."""
@@ -78,6 +80,10 @@ class Bonus(ABC):
     def inspect(self, step: Transitions) -> Inspection:
         """Returns what the bonus makes of the picture that one step of one environment led to; counts nothing."""
         return Inspection()
+
+    def attend(self, views: Mapping[str, Tensor]) -> Tensor | None:
+        """Returns (M, 9, 9) where it looks in M pictures, each by itself, if it looks anywhere; changes nothing."""
+        return None
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:

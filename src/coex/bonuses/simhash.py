@@ -9,7 +9,7 @@ from torch import Tensor
 
 from coex.bonuses import Bonus, BonusContext, Inspection, Rewarded
 from coex.config.bonuses import SimHashConfig
-from coex.method.counts import VisitCounts
+from coex.method.counts import VisitCounts, count_visits, rarity
 from coex.rollouts.rollout import Transitions
 
 _VIEW = "grey52"
@@ -21,6 +21,8 @@ assert _NUM_PIXELS * 255 * _MAX_WEIGHT < 2**24
 
 class SimHashBonus(Bonus):
     """1/√N over the signs of random projections of the small grey picture."""
+
+    skips_invalid = True
 
     def __init__(self, config: SimHashConfig, context: BonusContext) -> None:
         draws = np.random.default_rng(context.seed).standard_normal((_NUM_PIXELS, config.bits))
@@ -35,8 +37,7 @@ class SimHashBonus(Bonus):
 
     def reward(self, rollout: Transitions) -> Rewarded:
         keys = [self.hash(pictures) for pictures in rollout.next_view_parts(_VIEW)]
-        counts = torch.from_numpy(self._counts.visit(np.concatenate(keys))).double()
-        return Rewarded(counts.rsqrt().float().view(rollout.actions.shape))
+        return Rewarded(rarity(count_visits(self._counts, np.concatenate(keys), rollout)))
 
     def snapshot(self) -> dict[str, Any]:
         return {"counts/states": len(self._counts)}

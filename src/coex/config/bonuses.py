@@ -53,13 +53,13 @@ class ClusterConfig:
     What the scale changes, and why it is 0.7: `coex rooms all --calibrate`, docs/results.md.
     """
 
-    threshold: float = 0.7  # τ
+    threshold: float = 0.7  # τ; 0: chosen from the first 2,000 observations
     embedding_size: int = 64  # numbers that a frame is projected to
     projection_scale: float = 0.7  # 1: as a Glorot-uniform layer's
     seed: int = 0  # of the projection
 
     def __post_init__(self) -> None:
-        check_settings(self, counts="embedding_size", positive="threshold projection_scale", weights="seed")
+        check_settings(self, counts="embedding_size", positive="projection_scale", weights="threshold seed")
 
 
 @dataclass(frozen=True)

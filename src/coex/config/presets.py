@@ -157,6 +157,14 @@ def load_bonus_class(bonus: str) -> Any:
         raise UsageError(f"there is no bonus {bonus!r}: {error} (is the module on Python's path?)") from None
 
 
+def bonus_config(bonus: str, game: str, settings: dict[str, Any] | None = None) -> Any:
+    """Returns a bonus's settings for a game by the bonus's name, with nested `settings` put in."""
+    if bonus not in BONUSES and ":" not in bonus:
+        close = difflib.get_close_matches(bonus, BONUSES, n=1, cutoff=0.4) or list(BONUSES)
+        raise UsageError(f"unknown bonus {bonus!r}; closest: {', '.join(close)} (or module:Class)")
+    return with_settings(_bonus_settings(bonus, game, is_paper=False), settings or {})
+
+
 def _bonus_settings(bonus: str, game: str, *, is_paper: bool) -> Any:
     if not bonus:
         return None
@@ -241,4 +249,5 @@ def _weights(weights: RewardConfig, bonus: Any) -> RewardConfig:
 def _coex(game: str, *, is_paper: bool) -> CoexConfig:
     row = GAMES.get(game, GameSettings())
     adm = ADMConfig(found_by=0) if is_paper else ADMConfig()
-    return CoexConfig(state=row.state, adm=adm, clusters=ClusterConfig(threshold=row.threshold))
+    threshold = row.threshold if game in GAMES else 0.0  # 0: chosen from what is seen first
+    return CoexConfig(state=row.state, adm=adm, clusters=ClusterConfig(threshold=threshold))

@@ -6,14 +6,13 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import cv2
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
 from coex.envs.game_config import GameConfig
 from coex.envs.minigrid import MiniGridPicture
-from coex.envs.views import Frame, Views, paint_frames
+from coex.envs.views import Frame, Views, paint_picture
 from coex.errors import UsageError
 
 # Packages that register their environments only when imported ("package:ID" names any other).
@@ -75,7 +74,7 @@ class GymGame:
         return float(reward), bool(terminated), bool(truncated)
 
     def paint(self, out: Views, fresh: bool) -> None:
-        paint_frames(out, np.asarray(cv2.cvtColor(self._picture, cv2.COLOR_RGB2GRAY), np.uint8), self._picture, fresh)
+        paint_picture(out, self._picture, fresh=fresh)
 
     @property
     def lives(self) -> int:
@@ -139,13 +138,27 @@ def _make(env_id: str) -> tuple[gymnasium.Env[Any, Any], Callable[[Any], Frame]]
     except (gymnasium.error.Error, ImportError, ValueError) as error:
         raise UsageError(_unknown(env_id, error)) from error
     if package == "minigrid":
-        return env, MiniGridPicture(env.unwrapped)
+        # Nobody looks at MiniGrid's own observation, which takes as long as a step of the game.
+        vars(env.unwrapped)["gen_obs"] = lambda: None
+    try:
+        return env, find_picture(env)
+    except UsageError as error:
+        env.close()
+        raise UsageError(f"gym:{env_id} {error}") from None
+
+
+def find_picture(env: gymnasium.Env[Any, Any]) -> Callable[[Any], Frame]:
+    """Returns the function that turns an environment's observation into an RGB picture of what is seen now.
+
+    Raises UsageError if there is none.
+    """
+    if type(env.unwrapped).__module__.partition(".")[0] == "minigrid":
+        return MiniGridPicture(env.unwrapped)
     if _is_picture(env.observation_space):
-        return env, np.ascontiguousarray
-    if can_render:
-        return env, lambda _: np.ascontiguousarray(env.render())
-    env.close()
-    raise UsageError(f'gym:{env_id} has no RGB picture: neither its observation nor render_mode="rgb_array" gives one')
+        return np.ascontiguousarray
+    if env.render_mode == "rgb_array":
+        return lambda _: np.ascontiguousarray(env.render())
+    raise UsageError('has no RGB picture: neither its observation nor render_mode="rgb_array" gives one')
 
 
 def _is_picture(space: spaces.Space[Any]) -> bool:

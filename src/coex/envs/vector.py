@@ -130,6 +130,10 @@ class VectorEnv:
         members, arrays = self.groups[group], self._arrays
         return arrays.rewards[members], arrays.terminated[members], arrays.truncated[members]
 
+    def reseed(self, seeds: Sequence[np.random.SeedSequence | None]) -> None:
+        """Makes each environment anew with its seed, where there is one; `reset` begins its episodes."""
+        self._ask("seed", [list(seeds[worker[0].members.start : worker[-1].members.stop]) for worker in self._workers])
+
     def state_dict(self) -> dict[str, Any]:
         """Every environment's state (`envs`) and the pictures they show (`views`)."""
         envs = [state for share in self._ask("state") for state in share]

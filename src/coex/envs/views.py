@@ -4,7 +4,7 @@ A view's shape says what it is: (H, W) is grey, (H, W, 3) is RGB, (H, W, 4) is t
 last, and (128,) is the console's memory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import cv2
@@ -18,6 +18,8 @@ from coex.errors import UsageError
 Frame = NDArray[np.uint8]
 Views = Mapping[str, Frame]
 Shape = tuple[int, ...]
+# Of N environments: (N, H, W, 3) RGB of any size, or views of them by name.
+Pictures = NDArray[np.uint8] | Mapping[str, NDArray[np.uint8]]
 
 STACK = 4
 _MOST_SHRINKING = 6  # MAX_TAPS - 2 of native.c
@@ -62,6 +64,32 @@ def paint_view(view: Frame, grey: Frame, rgb: Frame, fresh: bool) -> None:
             view[...] = _resize(rgb, height, width)
         case (height, width, _):
             push_frame(view, _resize(grey, height, width), fresh)
+
+
+def paint_pictures(views: Views, pictures: Pictures, fresh: NDArray[np.bool_], envs: Sequence[int]) -> None:
+    """Fills the rows `envs` of (N, …) views; raises UsageError where the pictures do not have what they need."""
+    rows = slice(None) if len(envs) == len(fresh) else list(envs)
+    if isinstance(pictures, Mapping):
+        for name, view in views.items():
+            if name not in pictures or np.shape(pictures[name]) != view.shape:
+                raise UsageError(
+                    f"the bonus looks at {name}, uint8 of the shape {view.shape}: it is not among the frames"
+                )
+            view[rows] = np.asarray(pictures[name])[rows]
+        return
+    frames = np.asarray(pictures)
+    if frames.ndim != 4 or len(frames) != len(fresh) or frames.shape[3] != 3 or frames.dtype != np.uint8:
+        raise UsageError(f"frames are ({len(fresh)}, height, width, 3) uint8 RGB, not {frames.shape} {frames.dtype}")
+    if any(view.ndim == 2 for view in views.values()):
+        raise UsageError("the bonus looks at RAM, which no picture shows: give its views by name")
+    for n in envs:
+        paint_picture({name: view[n] for name, view in views.items()}, frames[n], fresh=bool(fresh[n]))
+
+
+def paint_picture(out: Views, rgb: Frame, *, fresh: bool) -> None:
+    """Fills the views of `out` from one RGB picture (H, W, 3)."""
+    rgb = np.ascontiguousarray(rgb)
+    paint_frames(out, np.asarray(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), np.uint8), rgb, fresh)
 
 
 class _Target(NamedTuple):

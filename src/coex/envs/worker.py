@@ -9,6 +9,8 @@ from coex.envs.game import Game, make_game
 from coex.envs.game_config import GameConfig
 from coex.envs.views import Views
 
+STAY = -1  # in the place of an action: the environment takes no step, and still shows what it showed
+
 
 @dataclass(frozen=True)
 class Assignment:
@@ -39,6 +41,7 @@ class Worker:
         self._arrays = arrays
         self._first = assignment.first
         self._games: list[tuple[int, Game, Views, Views]] = []
+        self._assignment = assignment
         for index, seed in enumerate(assignment.seeds, start=assignment.first):
             game = make_game(assignment.game, assignment.config, seed)
             now = {name: view[index] for name, view in arrays.views.items()}
@@ -53,6 +56,8 @@ class Worker:
                 return self._step(members)
             case "reset":
                 return self._reset()
+            case "seed":
+                return self._reseed(payload)
             case "state":
                 return self._state_dict()
             case "load":
@@ -64,9 +69,21 @@ class Worker:
             game.reset()
             game.paint(now, fresh=True)
 
+    def _reseed(self, seeds: list[np.random.SeedSequence | None]) -> None:
+        """Makes the environments anew with these seeds, where there is one."""
+        for place, seed in enumerate(seeds):
+            if seed is not None:
+                index, game, now, final = self._games[place]
+                game.close()
+                game = make_game(self._assignment.game, self._assignment.config, seed)
+                self._games[place] = (index, game, now, final)
+
     def _step(self, members: slice) -> None:
         arrays = self._arrays
         for index, game, now, final in self._games[members.start - self._first : members.stop - self._first]:
+            if arrays.actions[index] == STAY:
+                arrays.rewards[index], arrays.terminated[index], arrays.truncated[index] = 0.0, False, False
+                continue
             reward, terminated, truncated = game.step(int(arrays.actions[index]))
             arrays.rewards[index] = reward
             arrays.terminated[index] = terminated

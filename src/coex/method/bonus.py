@@ -1,20 +1,25 @@
 """Contingency-aware exploration (Algorithm 1): a bonus for rare ψ(s) = (x, y, c, R)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from coex.bonuses import Bonus, BonusContext, Inspection, Metrics, Rewarded
 from coex.config.bonuses import CoexConfig
 from coex.method.adm import GRID
-from coex.method.counts import VisitCounts
+from coex.method.counts import VisitCounts, count_visits, rarity
+from coex.method.locator import VIEW
 from coex.method.state import StateEncoder
 from coex.rollouts.rollout import Transitions
 
 
 class CoexBonus(Bonus):
     """1/√N of ψ(s)."""
+
+    skips_invalid = True
 
     def __init__(self, config: CoexConfig, context: BonusContext) -> None:
         self.config = config
@@ -28,17 +33,20 @@ class CoexBonus(Bonus):
 
     def reward(self, rollout: Transitions) -> Rewarded:
         states = self.encoder.encode(rollout)  # ψ of the pictures that the steps led to
-        counts = self.counts.visit(states.keys(self.config.state))  # N(ψ) ← N(ψ) + 1, in the order of time
-        bonus = torch.from_numpy(counts).double().rsqrt().float()  # r⁺ = 1/√N
-        shape = tuple(rollout.actions.shape)
-        return Rewarded(bonus.view(shape), states.parts, states.features, states.attention, counts.reshape(shape))
+        # N(ψ) ← N(ψ) + 1, in the order of time, and r⁺ = 1/√N
+        visits = count_visits(self.counts, states.keys(self.config.state), rollout)
+        return Rewarded(rarity(visits), states.parts, states.features, states.attention, visits)
 
     def update(self, rollout: Transitions, rewarded: Rewarded) -> Metrics:
         return {} if self.encoder.locator is None else self.encoder.locator.fit(rollout, rewarded.memo)
 
     def snapshot(self) -> dict[str, Any]:
         figures = {"counts/states": len(self.counts)}
-        return figures if self.encoder.rooms is None else figures | {"rooms/clusters": len(self.encoder.rooms)}
+        rooms = self.encoder.rooms
+        if rooms is None:
+            return figures
+        chosen = {} if rooms.config.threshold else {"rooms/threshold": rooms.threshold}
+        return figures | {"rooms/clusters": len(rooms)} | chosen
 
     def forget_episodes(self) -> None:
         self.encoder.forget_episodes()
@@ -56,6 +64,11 @@ class CoexBonus(Bonus):
             room=here.get("c"),
             visits=int(self.counts.lookup(key)[0]),
         )
+
+    @torch.no_grad()
+    def attend(self, views: Mapping[str, Tensor]) -> Tensor | None:
+        locator = self.encoder.locator
+        return None if locator is None else locator.attend(views[VIEW]).unflatten(-1, (GRID, GRID))
 
     def state_dict(self) -> dict[str, Any]:
         return {"counts": self.counts.state_dict(), **self.encoder.state_dict()}

@@ -3,7 +3,11 @@
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from coex.rollouts.rollout import Transitions
 
 
 class VisitCounts:
@@ -46,6 +50,20 @@ class VisitCounts:
             raise ValueError(f"keys must be (M, {self.key_size}) integers, not {array.shape} {array.dtype}")
         packed: list[bytes] = array.astype(np.int64).view(f"V{8 * self.key_size}").ravel().tolist()
         return packed
+
+
+def count_visits(counts: VisitCounts, keys: NDArray[np.int64], rollout: Transitions) -> NDArray[np.int64]:
+    """Counts the (T·N, d) keys of a rollout's steps in order → (T, N) N so far; a step that is not valid has 0."""
+    valid = slice(None) if rollout.valid is None else rollout.valid.flatten().numpy()
+    visits = np.zeros(len(keys), np.int64)
+    visits[valid] = counts.visit(keys[valid])
+    return visits.reshape(tuple(rollout.actions.shape))
+
+
+def rarity(visits: NDArray[np.int64]) -> Tensor:
+    """Returns 1/√N of counts, and 0 where there is none."""
+    counted = torch.from_numpy(visits).double()
+    return torch.where(counted > 0, counted.clamp(min=1).rsqrt(), 0.0).float()
 
 
 def _shrink(numbers: NDArray[np.int64]) -> NDArray[Any]:

@@ -72,6 +72,7 @@ class Block(NamedTuple):
     log_probs: Tensor  # (t, n)
     final_index: Tensor  # (k, 2) counted from the block's corner
     final_frames: Tensor  # (k, 160, 160, 3)
+    valid: Tensor | slice = slice(None)  # (t, n) bool, those to learn from; a slice: all
 
 
 def split_into_blocks(rollout: Transitions, minibatch: int) -> Iterator[Block]:
@@ -90,6 +91,7 @@ def split_into_blocks(rollout: Transitions, minibatch: int) -> Iterator[Block]:
                 rollout.log_probs[top:bottom, left:right],
                 rollout.final_index[inside] - torch.tensor([top, left]),
                 rollout.final_views[VIEW][inside],
+                slice(None) if rollout.valid is None else rollout.valid[top:bottom, left:right],
             )
 
 
@@ -113,17 +115,17 @@ class ADMLocator:
         """Locates the agent in the pictures that the steps of a rollout led to."""
         index = rollout.final_index.to(self._device)
         if self._carried is None:  # the very first frames: nothing to smooth with yet
-            self._carried = self._attend(rollout.views[VIEW][:1])[0]
+            self._carried = self.attend(rollout.views[VIEW][:1])[0]
         features = None
         if rollout.num_transitions <= self.model.config.minibatch:
             features = self._forward(next(split_into_blocks(rollout, self.model.config.minibatch)))
             attention, restart = features.attention.detach(), features.restart
         else:
-            attention = self._attend(rollout.views[VIEW])[1:]  # (T, N, 81)
+            attention = self.attend(rollout.views[VIEW])[1:]  # (T, N, 81)
             t, n = index.unbind(1)
             restart = attention[t, n]  # (K, 81)
             if len(index):
-                attention[t, n] = self._attend(rollout.final_views[VIEW])
+                attention[t, n] = self.attend(rollout.final_views[VIEW])
         smoothed = smooth_attention(attention, self._carried, index, restart)
         self._carried = smoothed.carried
         return Located(locate(smoothed.attention).cpu().numpy(), smoothed.attention, features)
@@ -133,8 +135,12 @@ class ADMLocator:
         config, steps = self.model.config, []
         for _ in range(config.epochs):
             for block in split_into_blocks(rollout, config.minibatch):
+                if not block.actions[block.valid].numel():
+                    continue
                 steps.append(self._step(features or self._forward(block), block))
                 features = None
+        if not steps:
+            return {}
         metrics = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
         self._judge(metrics["adm/accuracy"], rollout.num_transitions)
         return metrics | {"adm/skill": self._skill}
@@ -171,16 +177,20 @@ class ADMLocator:
     def _step(self, features: RolloutPass, block: Block) -> dict[str, float]:
         """One gradient step on a block, if there is something to learn from it."""
         config, actions = self.model.config, block.actions.to(self._device)
-        weights = propensity_weights(block.log_probs.to(self._device), self.model.num_actions, config.propensity_clip)
+        log_probs = block.log_probs[block.valid]
+        weights = torch.zeros_like(block.log_probs, device=self._device)
+        weights[block.valid] = propensity_weights(
+            log_probs.to(self._device), self.model.num_actions, config.propensity_clip
+        )
         logits = self.model.cell_logits(features.previous, features.current)  # (t, n, 81, A)
         cells = changed_cells(features.previous, features.current) if config.changed_cells else None  # (t, n, 81)
         losses = adm_losses(logits, features.attention, actions, config, weights, cells=cells)
-        learns = doubt(block.log_probs, self.model.num_actions) >= config.min_doubt
+        learns = doubt(log_probs, self.model.num_actions) >= config.min_doubt
         if learns:
             guarded_step(self._optimizer, losses.total, self._parameters, _MAX_GRAD_NORM)
         guesses = action_logits(features.attention.detach(), logits.detach()).argmax(-1)
         return {
-            "adm/accuracy": (guesses == actions).float().mean().item(),
+            "adm/accuracy": (guesses == actions)[block.valid].float().mean().item(),
             "adm/loss": losses.total.item(),
             "adm/loss_action": losses.action.mean().item(),
             "adm/loss_cell": losses.cell.mean().item(),
@@ -194,8 +204,8 @@ class ADMLocator:
         return forward_rollout(self.model, frames, block.final_index.to(self._device), finals)
 
     @torch.no_grad()
-    def _attend(self, frames: Tensor) -> Tensor:
-        """α on (…, 160, 160, 3) frames, a part at a time → (…, 81)."""
+    def attend(self, frames: Tensor) -> Tensor:
+        """Returns α on (…, 160, 160, 3) frames, a part at a time → (…, 81)."""
         parts = frames.flatten(0, -4).split(_FORWARD_SIZE)
         attention = torch.cat([self.model.attend(self.model.encode(part.to(self._device))) for part in parts])
         return attention.unflatten(0, frames.shape[:-3])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from coex.config.bonuses import ClusterConfig
+from coex.method.threshold import FIRST_OBSERVATIONS, choose_threshold
 
 NUM_PIXELS = 84 * 84 * 3
 
@@ -37,9 +38,10 @@ class RoomClusters:
         glorot_std = sqrt(2 / (NUM_PIXELS + config.embedding_size))
         weights_std = sqrt(_MAX_WEIGHT * (_MAX_WEIGHT + 1) / 3)  # of whole numbers drawn uniformly from ±3
         self.scale = config.projection_scale * glorot_std / weights_std / 255
-        self._reach = config.threshold / self.scale
         self._sums = np.zeros((0, config.embedding_size), np.int64)  # (C, E) of the members' embeddings
         self._sizes = np.zeros(0, np.int64)  # (C,)
+        self.threshold = config.threshold  # τ; 0: not chosen yet
+        self._first = np.zeros((0, config.embedding_size), np.int64)  # what it will be chosen from
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -49,19 +51,36 @@ class RoomClusters:
         """(C, E)."""
         return self._sums / self._sizes[:, None]
 
+    @property
+    def _reach(self) -> float:
+        """τ in units of the embeddings, which are whole numbers."""
+        return self.threshold / self.scale
+
     def embed(self, frames: Tensor) -> NDArray[np.int64]:
         """(M, 84, 84, 3) uint8 → (M, E) whole numbers."""
         return (frames.reshape(len(frames), NUM_PIXELS).float() @ self._weights).numpy().astype(np.int64)
 
     def assign(self, embeddings: NDArray[np.int64]) -> NDArray[np.int64]:
         """Algorithm 2 on (M, E) embeddings, in order → (M,) cluster names 0, 1, … by age; centres follow."""
+        if not self.threshold:
+            return self._assign_first(embeddings)
         blocks = [embeddings[i : i + _BLOCK] for i in range(0, len(embeddings), _BLOCK)]
         return np.concatenate([np.zeros(0, np.int64), *(self._assign_block(block) for block in blocks)])
+
+    def _assign_first(self, embeddings: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Assigns before τ is known: everything is in room 0, until there is enough to choose it from."""
+        self._first = np.concatenate([self._first, embeddings])
+        if len(self._first) < FIRST_OBSERVATIONS:
+            return np.zeros(len(embeddings), np.int64)
+        self.threshold = choose_threshold(self._first[:FIRST_OBSERVATIONS].astype(np.float64) * self.scale)
+        names = self.assign(self._first)[len(self._first) - len(embeddings) :]
+        self._first = self._first[:0]
+        return names
 
     def find(self, embeddings: NDArray[np.int64]) -> NDArray[np.int64]:
         """(M, E) → (M,) the cluster that each would join now, −1 where it would found one; nothing changes."""
         if not len(self):
-            return np.full(len(embeddings), NEW_ROOM)
+            return np.full(len(embeddings), NEW_ROOM if self.threshold else 0)
         distances = np.linalg.norm(self.centres[:, None] - embeddings, axis=-1)  # (C, M)
         nearest = distances.argmin(0)
         return np.where(distances.min(0) <= self._reach, nearest, NEW_ROOM)
@@ -94,7 +113,10 @@ class RoomClusters:
 
     def state_dict(self) -> dict[str, Any]:
         weights = self._weights.numpy().astype(np.int8)
-        return {"weights": weights, "sums": self._sums.copy(), "sizes": self._sizes.copy()}
+        state = {"weights": weights, "sums": self._sums.copy(), "sizes": self._sizes.copy()}
+        if not self.config.threshold:
+            state |= {"threshold": self.threshold, "first": self._first.copy()}
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         if state["weights"].shape != self._weights.shape:
@@ -103,6 +125,8 @@ class RoomClusters:
         self._sums, self._sizes = state["sums"].copy(), state["sizes"].copy()
         if self._sums.dtype != np.int64:  # an earlier version's, which were scaled
             self._sums = np.rint(self._sums / self.scale).astype(np.int64)
+        if not self.config.threshold:
+            self.threshold, self._first = state["threshold"], state["first"].copy()
 
 
 def _near(centres: NDArray[np.float64], embeddings: NDArray[np.float64], reach: float) -> NDArray[np.int64]:

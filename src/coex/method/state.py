@@ -11,7 +11,7 @@ from coex.config.bonuses import CoexConfig
 from coex.envs import ram
 from coex.method.adm import GRID, AttentiveDynamicsModel, RolloutPass
 from coex.method.locator import ADMLocator
-from coex.method.rooms import RoomClusters
+from coex.method.rooms import NEW_ROOM, RoomClusters
 from coex.rollouts.rollout import Transitions
 
 _ROOMS_VIEW = "rgb84"
@@ -89,5 +89,7 @@ class StateEncoder:
         if self.rooms is None:
             return ram.room(self._game, rollout.next_view("ram").numpy())
         embeddings = np.concatenate([self.rooms.embed(frames) for frames in rollout.next_view_parts(_ROOMS_VIEW)])
-        names = self.rooms.assign(embeddings) if founds_rooms else self.rooms.find(embeddings)
+        names = np.full(len(embeddings), NEW_ROOM)
+        valid = slice(None) if rollout.valid is None else rollout.valid.flatten().numpy()
+        names[valid] = (self.rooms.assign if founds_rooms else self.rooms.find)(embeddings[valid])
         return names.reshape(tuple(rollout.actions.shape))

@@ -36,6 +36,7 @@ class Transitions:
     scores: Tensor  # (T, N) float64, unclipped score of the episode so far, this step's reward included
     final_index: Tensor  # (K, 2) (t, n) of the steps that ended an episode, in time-major order
     final_views: dict[str, Tensor]  # (K, …)
+    valid: Tensor | None = field(default=None, kw_only=True)  # (T, N) bool, False where no action led to the picture
 
     @property
     def num_transitions(self) -> int:

@@ -1,7 +1,6 @@
 """What learns: a policy, a bonus, and the environments they are tried in."""
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from coex.bonuses import Rewarded
 from coex.config.archive import ArchiveConfig
 from coex.config.run import RunConfig
+from coex.core.threads import one_thread
 from coex.envs import POLICY_SHAPE, Shape, VectorEnv
 from coex.learners.batch import make_rewards
 from coex.learners.networks import SamplingPolicy
@@ -86,7 +86,7 @@ class Agent:
     def _iterate(self) -> tuple[Rollout, Metrics, States]:
         steps_before = self.collector.steps_done
         rollout = self.collector.collect(self._policy)
-        with _one_thread():
+        with one_thread():
             rewarded = self.bonus.reward(rollout) if self.bonus else None
         rewards = make_rewards(rollout.rewards, rewarded.bonus if rewarded else None, self._reward)
         held = self.bonus is not None and not self.bonus.ready
@@ -96,7 +96,7 @@ class Agent:
         self._learner.network.update_mean_frame(rollout.views["policy"][:-1])
         if self.bonus and rewarded:
             metrics["bonus/mean"] = rewarded.bonus.mean().item()
-            with _one_thread():
+            with one_thread():
                 metrics |= self.bonus.update(rollout, rewarded)
             metrics |= self._diagnostics.observe(rollout, rewarded.states)
         self.last = rollout, rewarded and rewarded._replace(memo=None)
@@ -143,17 +143,6 @@ class Agent:
             if self.bonus:
                 self.bonus.forget_episodes()
         return restarted
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """Lets torch work in one thread: a bonus's operations are small, and take longer when several share them."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _as_int(seed: np.random.SeedSequence) -> int:

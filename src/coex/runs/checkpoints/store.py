@@ -55,48 +55,11 @@ class CheckpointStore:
     def write(self, step: int, config: dict[str, Any], logs: dict[str, int], snapshot: Snapshot) -> None:
         """Puts a checkpoint in its place, or raises OSError and leaves everything as it was."""
         self.path.mkdir(exist_ok=True)
-        scratch = self.path / f"{_SCRATCH}{step:012d}"
-        try:
-            if scratch.exists():  # of a write that failed
-                shutil.rmtree(scratch)
-            scratch.mkdir()
-            files = snapshot.files()
-            for name, content in files.items():
-                _write_synced(scratch / name, content)
-            described = {name: manifest.describe(content) for name, content in files.items()}
-            last = Manifest(manifest.FORMAT, step, config, logs, versions(), described)
-            _write_synced(scratch / manifest.NAME, last.to_bytes())
-            _sync_directory(scratch)
-            scratch.rename(self.path_of(step))
-            _sync_directory(self.path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                shutil.rmtree(scratch)
-            raise
+        write_checkpoint(self.path_of(step), step, config, logs, snapshot, scratch_name=f"{_SCRATCH}{step:012d}")
 
     def read(self, step: int) -> Saved:
         """The checkpoint of that step; raises DamagedError, or UsageError when its format is too new."""
-        place = self.path_of(step)
-        try:
-            contents = _read_files(place)
-            found = Manifest.from_bytes(contents.pop(manifest.NAME))
-            if found.step != step:
-                raise ValueError(f"it was written at step {found.step:,}")
-            for name in sorted(found.files.keys() | contents.keys()):
-                if name not in contents or name not in found.files:
-                    raise ValueError(f"{name} is {'missing' if name in found.files else 'not one of its files'}")
-                if manifest.describe(contents[name]) != found.files[name]:
-                    raise ValueError(f"{name} has changed")
-            return Saved(found, read_tree(contents))
-        except NewerFormatError as error:
-            raise UsageError(
-                f"{place} has format {error}, and this coex reads up to {manifest.FORMAT}: install a newer coex"
-            ) from None
-        except KeyError:
-            raise DamagedError(f"{place} is damaged: {manifest.NAME} is missing") from None
-        except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
-            reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
-            raise DamagedError(f"{place} is damaged: {reason}") from None
+        return read_checkpoint(self.path_of(step), step)
 
     def prune(self, config: CheckpointConfig) -> None:
         """Removes all but the newest `keep` and those that stay for good."""
@@ -121,6 +84,54 @@ class CheckpointStore:
         if target.exists():
             shutil.rmtree(target)
         self.path_of(step).rename(target)
+
+
+def write_checkpoint(
+    place: Path, step: int, config: dict[str, Any], logs: dict[str, int], snapshot: Snapshot, *, scratch_name: str
+) -> None:
+    """Writes a checkpoint beside its place and renames it, or raises OSError and leaves everything as it was."""
+    scratch = place.with_name(scratch_name)
+    try:
+        if scratch.exists():  # of a write that failed
+            shutil.rmtree(scratch)
+        scratch.mkdir()
+        files = snapshot.files()
+        for name, content in files.items():
+            _write_synced(scratch / name, content)
+        described = {name: manifest.describe(content) for name, content in files.items()}
+        last = Manifest(manifest.FORMAT, step, config, logs, versions(), described)
+        _write_synced(scratch / manifest.NAME, last.to_bytes())
+        _sync_directory(scratch)
+        scratch.rename(place)
+        _sync_directory(place.parent)
+    except OSError:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(scratch)
+        raise
+
+
+def read_checkpoint(place: Path, step: int) -> Saved:
+    """Reads what was written of that step; raises DamagedError, or UsageError when its format is too new."""
+    try:
+        contents = _read_files(place)
+        found = Manifest.from_bytes(contents.pop(manifest.NAME))
+        if found.step != step:
+            raise ValueError(f"it was written at step {found.step:,}")
+        for name in sorted(found.files.keys() | contents.keys()):
+            if name not in contents or name not in found.files:
+                raise ValueError(f"{name} is {'missing' if name in found.files else 'not one of its files'}")
+            if manifest.describe(contents[name]) != found.files[name]:
+                raise ValueError(f"{name} has changed")
+        return Saved(found, read_tree(contents))
+    except NewerFormatError as error:
+        raise UsageError(
+            f"{place} has format {error}, and this coex reads up to {manifest.FORMAT}: install a newer coex"
+        ) from None
+    except KeyError:
+        raise DamagedError(f"{place} is damaged: {manifest.NAME} is missing") from None
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        raise DamagedError(f"{place} is damaged: {reason}") from None
 
 
 def versions() -> dict[str, str]:

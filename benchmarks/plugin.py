@@ -1,0 +1,197 @@
+"""CoEX inside Stable-Baselines3: what it costs, whether it leaves four rooms, and how well it locates.
+
+    python -m benchmarks.plugin overhead                    # steps/s with and without, about 10 minutes
+    python -m benchmarks.plugin rooms --seeds 3             # MiniGrid's four rooms, 200,000 steps a run
+    python -m benchmarks.plugin location                    # Montezuma's Revenge, 100,000 steps
+
+Each writes `results/plugin/NAME.json`.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import ale_py
+import cv2
+import gymnasium
+import minigrid
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3 import PPO
+from stable_baselines3.common.atari_wrappers import AtariWrapper
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecEnv, VecFrameStack
+
+from benchmarks.machine import facts
+from coex.envs.minigrid import MiniGridPicture
+from coex.sb3 import CoexCallback, with_frames
+from coex.training.evidence import location_errors
+
+GAME = "MontezumaRevenge"
+FOUR_ROOMS, LAYOUT = "MiniGrid-MultiRoom-N4-S5-v1", 5
+NUM_ENVS, NUM_STEPS = 8, 128
+OUT = Path("results") / "plugin"
+
+
+class Whole(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """The whole grid as an 84×84 grey picture, in one layout, for the policy."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        self.observation_space = spaces.Box(0, 255, (84, 84, 1), np.uint8)
+        self._look = MiniGridPicture(env.unwrapped)
+
+    def _picture(self) -> np.ndarray:
+        grey = cv2.cvtColor(self._look(None), cv2.COLOR_RGB2GRAY)
+        return np.asarray(cv2.resize(grey, (84, 84), interpolation=cv2.INTER_AREA))[..., None]
+
+    def reset(self, **kwargs: Any) -> tuple[np.ndarray, dict[str, Any]]:
+        _, info = self.env.reset(**(kwargs | {"seed": LAYOUT}))
+        return self._picture(), info
+
+    def step(self, action: Any) -> tuple[np.ndarray, Any, bool, bool, dict[str, Any]]:
+        _, reward, terminated, truncated, info = self.env.step(action)
+        return self._picture(), reward, terminated, truncated, info
+
+
+def atari(*, with_pictures: bool) -> VecEnv:
+    gymnasium.register_envs(ale_py)
+    wrapper = with_frames(AtariWrapper) if with_pictures else AtariWrapper
+    env = make_vec_env(f"ALE/{GAME}-v5", NUM_ENVS, seed=0, env_kwargs={"frameskip": 1}, wrapper_class=wrapper)
+    return VecFrameStack(env, 4)
+
+
+def four_rooms(seed: int) -> VecEnv:
+    gymnasium.register_envs(minigrid)
+    return VecFrameStack(make_vec_env(FOUR_ROOMS, NUM_ENVS, seed=seed, wrapper_class=with_frames(Whole)), 4)
+
+
+def make_ppo(env: VecEnv, seed: int) -> PPO:
+    settings: dict[str, Any] = {"n_steps": NUM_STEPS, "batch_size": 256, "n_epochs": 4, "ent_coef": 0.01}
+    return PPO("CnnPolicy", env, seed=seed, device="cpu", **settings)
+
+
+def measure_overhead(repeats: int, rollouts: int) -> dict[str, Any]:
+    """Returns steps/s with and without the bonus, by turns, by the clock and by the processor's time."""
+    rates: dict[str, list[dict[str, float]]] = {"plain": [], "coex": []}
+    steps = rollouts * NUM_ENVS * NUM_STEPS
+    for _ in range(repeats):
+        for name, found in rates.items():
+            env = atari(with_pictures=name == "coex")
+            model = make_ppo(env, seed=0)
+            callback = CoexCallback() if name == "coex" else None
+            model.learn(NUM_ENVS * NUM_STEPS, callback=callback)  # the first is slower
+            clock, processor = time.perf_counter(), time.process_time()
+            model.learn(steps, callback=callback, reset_num_timesteps=False)
+            found.append(
+                {
+                    "clock": steps / (time.perf_counter() - clock),
+                    "processor": steps / (time.process_time() - processor),
+                }
+            )
+            env.close()
+            print(name, found[-1], flush=True)
+    medians = {
+        f"{name}_{kind}": float(np.median([rate[kind] for rate in found]))
+        for name, found in rates.items()
+        for kind in ("clock", "processor")
+    }
+    ratios = {f"ratio_{kind}": medians[f"coex_{kind}"] / medians[f"plain_{kind}"] for kind in ("clock", "processor")}
+    return {"repeats": repeats, "steps": steps, **medians, **ratios}
+
+
+class Goals(BaseCallback):
+    """Writes down when episodes ended, and with what return."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.episodes: list[tuple[int, float]] = []
+
+    def _on_step(self) -> bool:
+        for info in self.locals["infos"]:
+            if "episode" in info:
+                self.episodes.append((self.num_timesteps, float(info["episode"]["r"])))
+        return True
+
+
+def leave_four_rooms(seeds: int, steps: int) -> dict[str, Any]:
+    """Returns how often the goal was reached in the last tenth of the steps, with the bonus and without."""
+    rows = []
+    for seed in range(seeds):
+        for name in ("plain", "coex"):
+            env, goals = four_rooms(seed), Goals()
+            coex = [CoexCallback(config={"state": "xyc"}, seed=seed)] if name == "coex" else []
+            make_ppo(env, seed).learn(steps, callback=[goals, *coex])
+            late = [score > 0 for step, score in goals.episodes if step > 0.9 * steps]
+            first = next((step for step, score in goals.episodes if score > 0), None)
+            row = {"learner": name, "seed": seed, "reached": float(np.mean(late)) if late else 0.0, "first_goal": first}
+            rows.append(row)
+            print(row, flush=True)
+            env.close()
+    return {"steps": steps, "rows": rows}
+
+
+class Errors(CoexCallback):
+    """Also measures where the player is found, by the console's memory."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.points: list[dict[str, float]] = []
+        self._memory: list[np.ndarray] = []
+        self._ended: list[np.ndarray] = []
+
+    def _on_step(self) -> bool:
+        envs = self.training_env.unwrapped.envs  # type: ignore[attr-defined]
+        self._memory.append(np.stack([env.unwrapped.ale.getRAM() for env in envs]))
+        self._ended.append(np.asarray(self.locals["dones"]))  # there, the memory is already the next game's
+        return super()._on_step()
+
+    def _on_rollout_end(self) -> None:
+        states = self.explorer.states()
+        cells, memory = np.stack([states["x"], states["y"]], -1), np.stack(self._memory)
+        keep = ~np.stack(self._ended)
+        error = float(np.mean(location_errors(GAME, cells[keep], memory[keep])))
+        self.points.append({"step": self.num_timesteps, "error": error})
+        self._memory, self._ended = [], []
+        super()._on_rollout_end()
+
+
+def locate(steps: int) -> dict[str, Any]:
+    """Returns the mean distance from the player in cells, by rollout."""
+    env, callback = atari(with_pictures=True), Errors()
+    make_ppo(env, seed=0).learn(steps, callback=callback)
+    env.close()
+    for point in callback.points[:: max(1, len(callback.points) // 20)]:
+        print(point, flush=True)
+    last = [point["error"] for point in callback.points if point["step"] > 0.9 * steps]
+    return {"game": GAME, "steps": steps, "error_in_the_last_tenth": float(np.mean(last)), "points": callback.points}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("overhead", "rooms", "location"))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=0, help="of each run (default: as above)")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--rollouts", type=int, default=4)
+    parser.add_argument("--out", type=Path, default=OUT)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    match options.what:
+        case "overhead":
+            found = measure_overhead(options.repeats, options.rollouts)
+        case "rooms":
+            found = leave_four_rooms(options.seeds, options.steps or 200_000)
+        case _:
+            found = locate(options.steps or 100_000)
+    options.out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"machine": facts(), **found}, indent=1)
+    (options.out / f"{options.what}.json").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

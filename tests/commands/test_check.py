@@ -1,0 +1,94 @@
+"""`coex check` on worlds whose answers are known."""
+
+import re
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+
+from coex.analysis import check as analysis
+from coex.analysis.check import World, advise, check, describe_world
+from coex.cli import main
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "own-environment.md"
+
+
+@pytest.fixture
+def corridor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
+    (tmp_path / "checkedcorridor.py").write_text(code.replace("Corridor-v0", "CheckedCorridor-v0"))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(analysis, "_AGAIN", 1)  # it need not find much here
+    return "gym:checkedcorridor:CheckedCorridor-v0"
+
+
+def test_a_corridor_in_one_screen_and_a_picture(corridor: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", corridor, "--steps", "2000", "--workers", "0", "--out", "found/world.png"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) < 24
+    assert any(line.startswith(f"  coex train {corridor} --method") for line in lines)
+    picture = plt.imread("found/world.png")
+    assert picture.shape[2] == 4
+    assert picture[..., :3].std() > 0.1
+
+
+def test_what_is_said_is_what_was_seen(corridor: str) -> None:
+    world = check(corridor, 2_048, seed=0, num_workers=0)
+    assert world.steps == 2_048
+    assert len(world.actions) == 3
+    assert world.changed > 0.9  # the lamps
+    assert world.rooms == len(world.samples) == 1
+    assert world.threshold > 0.7
+    assert len(world.returns) == len(world.lengths) > 10
+    assert max(world.lengths) == 60
+    assert world.rewards == sum(score > 0 for score in world.returns)
+    assert world.attention.sum() == pytest.approx(1, abs=1e-4)
+    assert 0 < world.rate < world.env_rate
+
+
+def make_world(**findings: object) -> World:
+    known = {"accuracy": 0.9, "changed": 0.5, "rooms": 5, "threshold": 0.5, "returns": [0.0], "lengths": [9]}
+    return World("gym:Any-v0", ["LEFT", "RIGHT"], 4_000, 1.5, **(known | findings))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("findings", "word", "state"),
+    [
+        ({"accuracy": 0.5}, "Look for longer", "xyc"),
+        ({"changed": 0.0}, "hardly ever changes", "xyc"),
+        ({"rooms": 1}, "One room", "xy"),
+        ({"rooms": 2_000}, "room of its own", "xy"),
+        ({}, "never rewarded", "xyc"),
+        ({"rewards": 9, "returns": [1.0, 2.0]}, "plain ppo", ""),
+        ({"rewards": 9, "has_fractions": True}, "not whole numbers", "xyc"),
+    ],
+)
+def test_advice(findings: dict[str, object], word: str, state: str) -> None:
+    *advice, command = advise(make_world(**findings))
+    assert any(word in line for line in advice)
+    assert command.partition("bonus.state=")[2] == state
+
+
+def test_a_world_without_ends_is_described() -> None:
+    rows = dict(describe_world(make_world(returns=[], lengths=[])))
+    assert rows["episodes"].startswith("none ended")
+    assert "1.8 times chance" in rows["something obeys them"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gym:Pendulum-v1", "--workers", "0"], "only discrete"),
+        (["gym:Nothing-v9", "--workers", "0"], "not a registered"),
+        (["freeway", "--steps", "10"], "at least 2000"),
+        (["freeway", "--steps", "many"], "whole numbers"),
+        (["freeway", "--out", "check.pdf"], ".png"),
+        (["freway2"], "closest"),
+    ],
+)
+def test_bad_input_is_said(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1

@@ -1,0 +1,53 @@
+"""Settings of the bonuses that the paper is compared with, and of those in use today; sources: docs/bonuses.md."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from coex.config.checks import check_settings
+from coex.envs import Shape
+from coex.envs.views import POLICY_SHAPE
+
+
+@dataclass(frozen=True)
+class PredictorConfig:
+    """A network that learns to give what a fixed random one gives."""
+
+    learning_rate: float = 1e-4  # Adam's
+    epochs: int = 4  # passes over a rollout
+    minibatch: int = 1_024  # pictures a gradient step, at most
+    keep: float = 0.0  # share of the pictures that a pass learns from; 0: 32 environments' worth, at most all
+    warmup: int = 819_200  # steps of random play before, which only the pixels' mean and deviation learn from
+    clip: float = 5.0  # pixels are at most so many standard deviations from their mean
+
+    def __post_init__(self) -> None:
+        check_settings(self, counts="epochs minibatch", positive="learning_rate clip", weights="warmup", shares="keep")
+
+
+@dataclass(frozen=True)
+class RNDConfig:
+    """Random network distillation (Burda et al. 2018b)."""
+
+    gamma: float = 0.99  # discount of the sum whose standard deviation is the bonus's unit
+    predictor: PredictorConfig = field(default_factory=PredictorConfig)  # the networks' settings
+
+    def __post_init__(self) -> None:
+        check_settings(self, shares="gamma")
+
+    def views(self, game: str) -> dict[str, Shape]:
+        """Returns the picture that is looked at: its newest frame is the policy's too."""
+        return {"policy": POLICY_SHAPE}
+
+
+# What the paper's many steps and large machines allow, and a small one does not.
+_SMALL = PredictorConfig(epochs=1, warmup=10_000)
+
+# name: what it rewards, its settings for a game and a preset, the class, and its published weight where β₁ is 1.
+FIELD: dict[str, tuple[str, Callable[[str, bool], Any], str, float]] = {
+    "rnd": (
+        "pictures on which a learned network fails to foretell a random one (Burda et al. 2018b)",
+        lambda game, is_paper: RNDConfig() if is_paper else RNDConfig(predictor=_SMALL),
+        "rnd:RNDBonus",
+        0.5,
+    ),
+}

@@ -24,6 +24,10 @@ CONFIGURATIONS = [
     ("a2c+coex-ram", {}),
     ("a2c+simhash", {}),
     ("a2c+rnd", {"predictor": {"warmup": 0}}),
+    ("a2c+icm", {}),
+    ("ppo+icm", {"minibatch": 4, "epochs": 2}),
+    ("a2c+curiosity", {"warmup": 0}),
+    ("a2c+curiosity-random", {"warmup": 0, "minibatch": 4}),
 ]
 
 

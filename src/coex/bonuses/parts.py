@@ -115,11 +115,16 @@ def conv_layers(channels: int) -> list[nn.Module]:
     return [*layers, nn.Flatten()]
 
 
-def orthogonal(network: nn.Module, gain: float = math.sqrt(2)) -> None:
-    """Draws a network's weights: orthogonal, and biases 0."""
+def orthogonal(weight: Tensor) -> None:
+    """Draws an orthogonal matrix, of gain √2."""
+    nn.init.orthogonal_(weight, math.sqrt(2))
+
+
+def initialise(network: nn.Module, draw: Callable[[Tensor], Any] = orthogonal) -> None:
+    """Draws the weights of a network's layers; biases are 0."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
-            nn.init.orthogonal_(module.weight, gain)
+            draw(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from coex.bonuses import Bonus, BonusContext, Metrics, Rewarded
-from coex.bonuses.parts import Fit, Moments, RewardFilter, conv_layers, orthogonal, seeded
+from coex.bonuses.parts import Fit, Moments, RewardFilter, conv_layers, initialise, seeded
 from coex.config.field import PredictorConfig, RNDConfig
 from coex.rollouts.rollout import Transitions
 
@@ -30,7 +30,7 @@ class Distillation:
                 *(nn.Linear(_FEATURES, _FEATURES), nn.ReLU(), nn.Linear(_FEATURES, _FEATURES)),
             )
             for network in (self.target, self.predictor):
-                orthogonal(network)
+                initialise(network)
                 network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.target.requires_grad_(False)
         self._fit = Fit(self.predictor, config.learning_rate)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from coex.config.checks import check_settings
 from coex.envs import Shape
@@ -39,6 +39,42 @@ class RNDConfig:
         return {"policy": POLICY_SHAPE}
 
 
+@dataclass(frozen=True)
+class ICMConfig:
+    """The intrinsic curiosity module (Pathak et al. 2017)."""
+
+    learning_rate: float = 1e-4  # Adam's
+    forward_share: float = 0.2  # β: of the forward model's loss; the inverse model's has the rest
+    epochs: int = 1  # passes over a rollout
+    minibatch: int = 512  # transitions a gradient step, at most
+
+    def __post_init__(self) -> None:
+        check_settings(self, counts="epochs minibatch", positive="learning_rate", shares="forward_share")
+
+    def views(self, game: str) -> dict[str, Shape]:
+        """Returns the small stack of grey frames that is encoded."""
+        return {"grey42x4": (42, 42, 4)}
+
+
+@dataclass(frozen=True)
+class CuriosityConfig:
+    """Large-scale curiosity (Burda et al. 2018a)."""
+
+    features: Literal["inverse", "random"] = "inverse"  # learned by telling actions, or never
+    learning_rate: float = 1e-4  # Adam's
+    epochs: int = 3  # passes over a rollout
+    minibatch: int = 2_048  # transitions a gradient step, at most
+    warmup: int = 10_000  # steps of random play before, which fix the pixels' mean and deviation
+    gamma: float = 0.99  # discount of the sum whose standard deviation is the bonus's unit
+
+    def __post_init__(self) -> None:
+        check_settings(self, counts="epochs minibatch", positive="learning_rate", weights="warmup", shares="gamma")
+
+    def views(self, game: str) -> dict[str, Shape]:
+        """Returns the policy's picture, which is encoded."""
+        return {"policy": POLICY_SHAPE}
+
+
 # What the paper's many steps and large machines allow, and a small one does not.
 _SMALL = PredictorConfig(epochs=1, warmup=10_000)
 
@@ -49,5 +85,23 @@ FIELD: dict[str, tuple[str, Callable[[str, bool], Any], str, float]] = {
         lambda game, is_paper: RNDConfig() if is_paper else RNDConfig(predictor=_SMALL),
         "rnd:RNDBonus",
         0.5,
+    ),
+    "icm": (
+        "steps whose outcome is not foretold, in features that tell the action (Pathak et al. 2017)",
+        lambda game, is_paper: ICMConfig(),
+        "icm:ICMBonus",
+        0.01,
+    ),
+    "curiosity": (
+        "steps whose outcome is not foretold, in features that tell the action (Burda et al. 2018a)",
+        lambda game, is_paper: CuriosityConfig() if is_paper else CuriosityConfig(epochs=1),
+        "curiosity:CuriosityBonus",
+        0.01,
+    ),
+    "curiosity-random": (
+        "steps whose outcome is not foretold, in random features (Burda et al. 2018a)",
+        lambda game, is_paper: CuriosityConfig(features="random", epochs=3 if is_paper else 1),
+        "curiosity:CuriosityBonus",
+        0.01,
     ),
 }

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from coex.config.checks import check_settings
 from coex.envs import Shape
 from coex.envs.views import POLICY_SHAPE
+from coex.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,43 @@ class CuriosityConfig:
         return {"policy": POLICY_SHAPE}
 
 
+@dataclass(frozen=True)
+class NovelDConfig:
+    """NovelD (Zhang et al. 2021): rising novelty, once an episode."""
+
+    alpha: float = 0.5  # share of the former picture's novelty that is taken off
+    bits: int = 128  # of the hash by which pictures are told apart within an episode, a multiple of 64
+    predictor: PredictorConfig = field(default_factory=PredictorConfig)  # of the novelty: the networks' settings
+
+    def __post_init__(self) -> None:
+        check_settings(self, weights="alpha")
+        if self.bits < 1 or self.bits % 64:
+            raise UsageError(f"bits must be a multiple of 64, not {self.bits}")
+
+    def views(self, game: str) -> dict[str, Shape]:
+        """Returns the picture whose novelty is measured, and the one that is hashed."""
+        return {"policy": POLICY_SHAPE, "grey52": (52, 52)}
+
+
+@dataclass(frozen=True)
+class E3BConfig:
+    """Elliptical episodic bonuses (Henaff et al. 2022)."""
+
+    ridge: float = 0.1  # λ: an episode begins with the covariance λI
+    features: int = 256  # that a picture is encoded to, learned by telling actions
+    learning_rate: float = 1e-4  # Adam's
+    epochs: int = 1  # passes over a rollout
+    minibatch: int = 512  # transitions a gradient step, at most
+    normalise: bool = True  # the bonus is in units of its running standard deviation
+
+    def __post_init__(self) -> None:
+        check_settings(self, counts="features epochs minibatch", positive="ridge learning_rate")
+
+    def views(self, game: str) -> dict[str, Shape]:
+        """Returns the policy's picture, which is encoded."""
+        return {"policy": POLICY_SHAPE}
+
+
 # What the paper's many steps and large machines allow, and a small one does not.
 _SMALL = PredictorConfig(epochs=1, warmup=10_000)
 
@@ -103,5 +141,17 @@ FIELD: dict[str, tuple[str, Callable[[str, bool], Any], str, float]] = {
         lambda game, is_paper: CuriosityConfig(features="random", epochs=3 if is_paper else 1),
         "curiosity:CuriosityBonus",
         0.01,
+    ),
+    "noveld": (
+        "pictures more novel than the one before, once an episode (Zhang et al. 2021)",
+        lambda game, is_paper: NovelDConfig() if is_paper else NovelDConfig(predictor=_SMALL),
+        "noveld:NovelDBonus",
+        0.05,
+    ),
+    "e3b": (
+        "features unlike those of the episode so far (Henaff et al. 2022)",
+        lambda game, is_paper: E3BConfig(),
+        "e3b:E3BBonus",
+        1.0,
     ),
 }

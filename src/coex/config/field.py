@@ -113,6 +113,42 @@ class E3BConfig:
         return {"policy": POLICY_SHAPE}
 
 
+@dataclass(frozen=True)
+class PhiEBConfig:
+    """φ-exploration-bonus (Martin et al. 2017): pseudo-counts of binary features."""
+
+    tiles: int = 14  # along a side of the picture; 84 must be a multiple of it
+    colour_bits: int = 2  # of red, of green and of blue: a feature is that a colour is in a tile
+
+    def __post_init__(self) -> None:
+        if self.tiles < 1 or 84 % self.tiles:
+            raise UsageError(f"tiles must divide 84, as 14 does, not {self.tiles}")
+        if not 1 <= self.colour_bits <= 4:
+            raise UsageError(f"colour_bits must be from 1 to 4, not {self.colour_bits}")
+
+    def views(self, game: str) -> dict[str, Shape]:
+        """Returns the picture that is cut into tiles."""
+        return {"rgb84": (84, 84, 3)}
+
+
+@dataclass(frozen=True)
+class CTSConfig:
+    """Pseudo-counts of context tree switching (Bellemare et al. 2016)."""
+
+    levels: int = 8  # of grey, a power of 2, at most 8
+    depth: int = 4  # of the trees: how many of the pixels to the left, above, above left and above right are consulted
+
+    def __post_init__(self) -> None:
+        if self.levels not in (2, 4, 8):
+            raise UsageError(f"levels must be 2, 4 or 8, not {self.levels}")
+        if not 0 <= self.depth <= 4:
+            raise UsageError(f"depth must be from 0 to 4, not {self.depth}")
+
+    def views(self, game: str) -> dict[str, Shape]:
+        """Returns the small grey picture whose density is modelled."""
+        return {"grey42": (42, 42)}
+
+
 # What the paper's many steps and large machines allow, and a small one does not.
 _SMALL = PredictorConfig(epochs=1, warmup=10_000)
 
@@ -153,5 +189,17 @@ FIELD: dict[str, tuple[str, Callable[[str, bool], Any], str, float]] = {
         lambda game, is_paper: E3BConfig(),
         "e3b:E3BBonus",
         1.0,
+    ),
+    "phi-eb": (
+        "rare colours in rare places, by pseudo-counts of features (Martin et al. 2017)",
+        lambda game, is_paper: PhiEBConfig(),
+        "phi_eb:PhiEBBonus",
+        0.05,
+    ),
+    "cts": (
+        "rare pictures, by pseudo-counts of a density of pixels (Bellemare et al. 2016)",
+        lambda game, is_paper: CTSConfig(),
+        "cts:CTSBonus",
+        0.05,
     ),
 }

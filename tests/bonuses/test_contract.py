@@ -29,7 +29,7 @@ CONFIGURATIONS = [
     ("a2c+curiosity", {"warmup": 0}),
     ("a2c+noveld", {"predictor": {"warmup": 0}}),
     ("a2c+e3b", {"features": 32}),
-    ("a2c+phi-eb", {}),
+    ("a2c+phi-eb", {"tiles": 2, "colour_bits": 4}),
     ("a2c+cts", {}),
     ("a2c+curiosity-random", {"warmup": 0, "minibatch": 4}),
 ]

@@ -3,6 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,12 +88,15 @@ class RewardFilter:
 
 
 class Fit:
-    """A network and its Adam: guarded gradient steps without a bound on the norm, and one state."""
+    """A network and its optimiser, Adam or another: guarded steps without a bound on the norm, and one state."""
 
-    def __init__(self, network: nn.Module, learning_rate: float) -> None:
+    def __init__(
+        self, network: nn.Module, learning_rate: float, make: Callable[..., torch.optim.Optimizer] | None = None
+    ) -> None:
         self.network = network
         self._parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
-        self._optimizer = torch.optim.Adam(self._parameters, learning_rate, fused=True)
+        make = make or partial(torch.optim.Adam, fused=True)
+        self._optimizer = make(self._parameters, lr=learning_rate)
 
     def step(self, loss: Tensor) -> float:
         """Takes one step and returns the loss; raises NonFiniteError for one that is no number."""

@@ -149,8 +149,61 @@ class CTSConfig:
         return {"grey42": (42, 42)}
 
 
+@dataclass(frozen=True)
+class AESimHashConfig:
+    """Counts of a binary autoencoder's codes (Tang et al. 2017)."""
+
+    bits: int = 64  # of the key, a multiple of 64
+    code: int = 512  # units of the autoencoder's code, a multiple of bits: a bit of the key is the majority of a group
+    channels: int = 96  # of its convolutions
+    noise: float = 0.3  # half the width of the noise on the code in training
+    penalty: float = 10.0  # λ: of a code that is neither 0 nor 1
+    learning_rate: float = 3e-4  # Adam's
+    minibatch: int = 32  # pictures a gradient step
+    pool: int = 1_000_000  # newest pictures that it learns from
+    train_every: int = 300_000  # steps from training to training; the first one comes after as many
+    block: int = 100  # minibatches after which training looks at its loss
+    patience: int = 7  # such looks without a gain of 1e-4, and training ends
+    max_blocks: int = 0  # of one training; 0: as many as it takes
+
+    def __post_init__(self) -> None:
+        check_settings(
+            self,
+            counts="code channels minibatch pool train_every block patience",
+            positive="learning_rate",
+            weights="penalty max_blocks",
+            shares="noise",
+        )
+        if self.bits < 1 or self.bits % 64:
+            raise UsageError(f"bits must be a multiple of 64, not {self.bits}")
+        if self.code % self.bits:
+            raise UsageError(f"code must be a multiple of bits, {self.bits}, not {self.code}")
+
+    def views(self, game: str) -> dict[str, Shape]:
+        """Returns the picture that is encoded."""
+        return {"grey52": (52, 52)}
+
+
+@dataclass(frozen=True)
+class PixelCNNConfig:
+    """Pseudo-counts of a convolutional density (Ostrovski et al. 2017)."""
+
+    scale: float = 0.1  # c: of the prediction gain, which also falls with the root of the steps so far
+    learning_rate: float = 1e-3  # RMSProp's
+    chunk: int = 1  # pictures a gradient step; more than 1 is not the paper's
+    limit: float = 10.0  # of the bonus
+
+    def __post_init__(self) -> None:
+        check_settings(self, counts="chunk", positive="scale learning_rate limit")
+
+    def views(self, game: str) -> dict[str, Shape]:
+        """Returns the small grey picture whose density is modelled."""
+        return {"grey42": (42, 42)}
+
+
 # What the paper's many steps and large machines allow, and a small one does not.
 _SMALL = PredictorConfig(epochs=1, warmup=10_000)
+_SMALL_AE = AESimHashConfig(channels=32, pool=20_000, train_every=20_000, max_blocks=3)
 
 # name: what it rewards, its settings for a game and a preset, the class, and its published weight where β₁ is 1.
 FIELD: dict[str, tuple[str, Callable[[str, bool], Any], str, float]] = {
@@ -201,5 +254,23 @@ FIELD: dict[str, tuple[str, Callable[[str, bool], Any], str, float]] = {
         lambda game, is_paper: CTSConfig(),
         "cts:CTSBonus",
         0.05,
+    ),
+    "ae-simhash": (
+        "rare pictures, by the code of a learned autoencoder (Tang et al. 2017)",
+        lambda game, is_paper: AESimHashConfig() if is_paper else _SMALL_AE,
+        "ae_simhash:AESimHashBonus",
+        0.01,
+    ),
+    "pixelcnn": (
+        "rare pictures, by pseudo-counts of a convolutional density (Ostrovski et al. 2017)",
+        lambda game, is_paper: PixelCNNConfig(),
+        "pixelcnn:PixelCNNBonus",
+        1.0,
+    ),
+    "pixelcnn-chunks": (
+        "the same, learned from 16 pictures at a time, which is not the paper's",
+        lambda game, is_paper: PixelCNNConfig(chunk=16),
+        "pixelcnn:PixelCNNBonus",
+        1.0,
     ),
 }

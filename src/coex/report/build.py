@@ -11,7 +11,7 @@ from pathlib import Path
 from coex import __version__
 from coex.analysis.trained import find_saved
 from coex.errors import CoexError, UsageError
-from coex.report import comparison, sections
+from coex.report import comparison, costs, sections
 from coex.report.film import VideoConfig, poster, record
 from coex.report.run import Run, game_title, load_run, method_title
 from coex.runs.resume import run_config
@@ -40,11 +40,16 @@ def load_runs(paths: Sequence[Path], warn: Callable[[str], None]) -> list[Run]:
     return [load_run(path, warn) for path in paths]
 
 
-def write_report(runs: list[Run], out: Path, *, with_video: bool, warn: Callable[[str], None]) -> Written:
-    """Writes the page, and the first run's video if asked for; what cannot be shown is said on the page."""
+def write_report(
+    runs: list[Run], out: Path, *, with_video: bool, warn: Callable[[str], None], score: float | None = None
+) -> Written:
+    """Writes the page, and the first run's video if asked for; what cannot be shown is said on the page.
+
+    Several runs are compared by the time to `score`, too.
+    """
     notes: list[str] = []
     video = _make_video(runs[0], notes, warn) if with_video else None
-    page = _single(runs[0], video) if len(runs) == 1 else _several(runs)
+    page = _single(runs[0], video) if len(runs) == 1 else _several(runs, score)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         scratch = out.with_name(f".{out.name}.tmp")
@@ -88,7 +93,7 @@ def _single(run: Run, video: Path | None) -> str:
     return _page(run.title, body)
 
 
-def _several(runs: list[Run]) -> str:
+def _several(runs: list[Run], score: float | None) -> str:
     """The page that compares runs; films of their newest checkpoints that are there already are shown."""
     games = comparison.group_by_game(runs)
     over = f"{len(runs)} runs"
@@ -99,7 +104,9 @@ def _several(runs: list[Run]) -> str:
             _video(run, film) for group in groups for run in group.runs if (film := _film_path(run)) and film.exists()
         )
         films = f'<div class="films">{films}</div>' if films else ""
-        body += _section(game_title(game), comparison.table(groups) + films + comparison.curves(groups))
+        body += _section(
+            game_title(game), comparison.table(groups) + costs.table(groups, score) + films + comparison.curves(groups)
+        )
     details = "".join(_details(run, index) for index, run in enumerate(runs))
     return _page(f"{over}: {title}", body + _section("Each run", details))
 

@@ -89,7 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     print(f"\n{GAME}, {steps:,} agent steps a run, median of {rounds} (lowest–highest)\n\n{render(rows)}")
     if not options.quick:
-        results = {"date": datetime.now(UTC).date().isoformat(), "game": GAME, "machine": machine.facts()}
+        results: dict[str, Any] = {
+            "date": datetime.now(UTC).date().isoformat(),
+            "game": GAME,
+            "machine": machine.facts(),
+        }
         results |= {"steps": steps, "rounds": rounds, "rows": rows}
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")

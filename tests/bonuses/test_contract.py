@@ -29,6 +29,7 @@ CONFIGURATIONS = [
     ("a2c+curiosity", {"warmup": 0}),
     ("a2c+noveld", {"predictor": {"warmup": 0}}),
     ("a2c+e3b", {"features": 32}),
+    ("a2c+coex-e3b", {"e3b": {"features": 16}}),
     ("a2c+phi-eb", {"tiles": 2, "colour_bits": 1}),
     ("a2c+cts", {}),
     ("a2c+ae-simhash", {"channels": 4, "code": 64, "train_every": 20, "pool": 40, "block": 1, "max_blocks": 1}),

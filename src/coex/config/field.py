@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from coex.config.bonuses import CoexConfig
 from coex.config.checks import check_settings
 from coex.envs import Shape
 from coex.envs.views import POLICY_SHAPE
@@ -111,6 +112,18 @@ class E3BConfig:
     def views(self, game: str) -> dict[str, Shape]:
         """Returns the policy's picture, which is encoded."""
         return {"policy": POLICY_SHAPE}
+
+
+@dataclass(frozen=True)
+class CoexE3BConfig:
+    """CoEX's bonus times E3B's."""
+
+    coex: CoexConfig = field(default_factory=CoexConfig)  # as of the bonus coex
+    e3b: E3BConfig = field(default_factory=E3BConfig)  # as of the bonus e3b
+
+    def views(self, game: str) -> dict[str, Shape]:
+        """Returns the pictures that both look at."""
+        return self.coex.views(game) | self.e3b.views(game)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from coex.config.archive import ArchiveConfig
 from coex.config.bonuses import ADMConfig, ClusterConfig, CoexConfig, SimHashConfig
-from coex.config.field import FIELD
+from coex.config.field import FIELD, CoexE3BConfig
 from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
 from coex.config.run import RunConfig
 from coex.config.settings import flat_settings, with_settings
@@ -49,6 +49,11 @@ BONUSES = {
         "with a bonus for rare pictures, hashed to 128 bits (the paper's baseline)",
         lambda game, is_paper: SimHashConfig(),
         "coex.bonuses.simhash:SimHashBonus",
+    ),
+    "coex-e3b": BonusKind(
+        "with CoEX's bonus times E3B's: rare in the run, and new in the episode (after Henaff et al. 2023)",
+        lambda game, is_paper: CoexE3BConfig(coex=_coex(game, is_paper=is_paper)),
+        "coex.bonuses.product:CoexE3BBonus",
     ),
     **{
         name: BonusKind(f"with a bonus for {what}", settings, f"coex.bonuses.{target}", weight)

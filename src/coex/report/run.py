@@ -22,10 +22,23 @@ from coex.runs.lock import is_in_use
 from coex.runs.resume import OPERATIONAL, run_config
 
 _TITLES = {
-    **{"a2c": "A2C", "ppo": "PPO", "coex": "CoEX", "coex-ram": "CoEX+RAM", "simhash": "Pixel-SimHash"},
-    **{"rnd": "RND", "icm": "ICM", "noveld": "NovelD", "e3b": "E3B", "phi-eb": "φ-EB", "cts": "CTS"},
-    **{"ae-simhash": "AE-SimHash", "pixelcnn": "PixelCNN", "pixelcnn-chunks": "PixelCNN in chunks"},
-    **{"curiosity": "curiosity (inverse features)", "curiosity-random": "curiosity (random features)"},
+    "a2c": "A2C",
+    "ppo": "PPO",
+    "coex": "CoEX",
+    "coex-ram": "CoEX+RAM",
+    "simhash": "Pixel-SimHash",
+    "rnd": "RND",
+    "icm": "ICM",
+    "curiosity": "curiosity (inverse features)",
+    "curiosity-random": "curiosity (random features)",
+    "noveld": "NovelD",
+    "e3b": "E3B",
+    "coex-e3b": "CoEX×E3B",
+    "phi-eb": "φ-EB",
+    "cts": "CTS",
+    "ae-simhash": "AE-SimHash",
+    "pixelcnn": "PixelCNN",
+    "pixelcnn-chunks": "PixelCNN in chunks",
 }
 
 

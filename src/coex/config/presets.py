@@ -33,7 +33,7 @@ class BonusKind:
     weight: float | None = None  # β₂ as published, where β₁ is 1; None: as the preset has it for CoEX
 
 
-# A new bonus is a line here and a file; from outside, `--method a2c+module:Class` needs neither.
+# A new bonus is an entry here or in config/field.py, and a file; from outside, `--method a2c+module:Class` needs neither.
 BONUSES = {
     "coex": BonusKind(
         "with a bonus for rare (x, y, room, score), the location learned from pixels (the paper's method)",

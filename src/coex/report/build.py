@@ -143,8 +143,8 @@ def _explain(run: Run) -> str:
     words = (
         "Orange is the attention, the white corners are the cell where the agent believes to be. " if has_adm else ""
     )
-    has_bonus = run.config.bonus is not None
-    return words + ("N counts the visits of the present state in training." if has_bonus else "")
+    has_counts = run.last("counts/states") is not None
+    return words + ("N counts the visits of the present state in training." if has_counts else "")
 
 
 def _page(title: str, body: str) -> str:

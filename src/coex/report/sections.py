@@ -22,7 +22,7 @@ CURVES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     ("Rooms found", "count", {"rooms/clusters": "clusters", "rooms/true": "by RAM"}),
     ("States visited", "different ψ(s)", {"counts/states": ""}),
-    ("Bonus", "mean of 1/√N", {"bonus/mean": ""}),
+    ("Bonus", "mean of a step, before its weight", {"bonus/mean": ""}),
     ("Policy entropy", "nats", {"entropy": ""}),
     ("Does the value fit?", "explained variance", {"explained_variance": ""}),
     (

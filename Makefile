@@ -50,9 +50,10 @@ lint: $(READY)
 	@$(BIN)/python -m mypy
 	@$(BIN)/lint-imports
 
-bench: $(READY) ## steps/s beside Stable-Baselines3's and a bare loop's, in about 40 minutes (a look: make bench ARGS=--quick)
+bench: $(READY) ## steps/s beside Stable-Baselines3's and a bare loop's, in about 40 minutes, then what each bonus costs (a look: make bench ARGS=--quick)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]" --constraint constraints.txt
 	@$(BIN)/python -m benchmarks.speed $(ARGS)
+	@$(BIN)/python -m benchmarks.bonuses $(if $(findstring --quick,$(ARGS)),--quick)
 
 # The Markdown that GitHub shows, and the docstrings of the public names; a warning is an error.
 docs: $(READY) ## build the documentation's site, docs/_build/html/index.html

@@ -8,7 +8,7 @@ import psutil
 import pytest
 import torch
 
-from benchmarks import footprint, lean, machine, speed
+from benchmarks import bonuses, footprint, lean, machine, speed
 from benchmarks.measure import BenchmarkError, Settings, read_points, run, steady_rate
 from benchmarks.network import flops_per_sample, policy_network
 from benchmarks.rows import GAME, ROWS, Peer, Row
@@ -137,3 +137,11 @@ def test_processor_name(tmp_path: Path) -> None:
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text("processor\t: 0\nmodel name\t: Some CPU @ 3 GHz\n")
     assert machine.cpu_model(cpuinfo) == "Some CPU @ 3 GHz"
+
+
+def test_a_bonus_is_rated_by_the_plain_run_of_its_own_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = {("a2c", 0): 100.0, ("a2c", 1): 50.0, ("a2c+cts", 0): 90.0, ("a2c+cts", 1): 45.0}
+    monkeypatch.setattr(bonuses, "measure_method", lambda method, steps, seed: (rates[method, seed], 2_000_000))
+    plain, cts = bonuses.measure(["cts"], 10, 2)
+    assert (plain["ratio"], cts["ratio"]) == (1.0, pytest.approx(0.9))
+    assert "2 MB" in bonuses.render([plain, cts])

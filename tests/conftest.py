@@ -15,6 +15,8 @@ VIEW_SHAPES = {
     "rgb160": (160, 160, 3),
     "rgb84": (84, 84, 3),
     "grey52": (52, 52),
+    "grey42": (42, 42),
+    "grey42x4": (42, 42, 4),
     "ram": RAM_SHAPE,
 }
 MakeRollout = Callable[..., Rollout]

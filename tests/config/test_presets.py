@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coex.config.presets import ARCHIVES, METHODS, PRESETS, make_config
+from coex.config.presets import ARCHIVES, BONUSES, METHODS, PRESETS, make_config
 from coex.config.settings import load_config, parse_assignments, parse_int
 from coex.errors import UsageError
 
@@ -40,11 +40,13 @@ def test_the_papers_preset_is_the_papers() -> None:
 
 @pytest.mark.parametrize("game", ["montezuma", "hero", "gym:MiniGrid-DoorKey-6x6-v0"])
 @pytest.mark.parametrize("method", LEARNT)
-def test_by_default_a_bonus_weighs_a_tenth_of_a_reward(game: str, method: str) -> None:
+def test_by_default_a_bonus_weighs_a_tenth_of_a_reward_or_what_was_published(game: str, method: str) -> None:
     if game.startswith("gym:") and method.endswith("-ram"):
         pytest.skip("there is no RAM to look at")
     reward = make_config(game, method).reward
-    assert reward.bonus_weight == (reward.extrinsic_weight / 10 if "+" in method else 0.0)
+    published = BONUSES[bonus].weight if (bonus := method.partition("+")[2]) else 0.0
+    weight = 0.1 if published is None else published
+    assert reward.bonus_weight == pytest.approx(reward.extrinsic_weight * weight)
 
 
 def test_ppos_preset_is_the_papers() -> None:

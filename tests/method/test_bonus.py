@@ -154,6 +154,6 @@ def test_simhash_codes_are_the_signs_of_projections():
     assert keys.shape == (6, 2)
     assert (keys[5] == keys[2]).all()
     assert len(np.unique(keys, axis=0)) == 5
-    signs = pictures.flatten(1).double().numpy() @ bonus._weights.double().numpy() > 0
+    signs = pictures.flatten(1).double().numpy() @ bonus.hash._weights.double().numpy() > 0
     np.testing.assert_array_equal(np.unpackbits(keys.view(np.uint8), axis=1).astype(bool), signs)
     np.testing.assert_array_equal(bonus.hash(pictures[:1]), keys[:1])  # whatever the batch

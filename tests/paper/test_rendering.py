@@ -72,3 +72,15 @@ def test_other_games_have_files_of_their_own(tmp_path, keep_curve):
     assert markdown.name == "table-psi-MiniGrid-Empty-5x5-v0.md"
     assert "| A2C+CoEX (c) | paper, 100M | – |" in markdown.read_text()
     assert "|  | ours, default preset | 0.5 · 1k × 1 |" in markdown.read_text()
+
+
+def test_table_2_has_others_bonuses_with_our_learner_and_says_what_was_misprinted(tmp_path, keep_curve):
+    keep_curve("Freeway", "a2c+cts", 1_000_000, 0, slope=2.0)
+    study = STUDIES["table2"]
+    text = study.render(study, Request(study.games, 1_000_000, 1, out=tmp_path))[0].read_text()
+    lines = [[cell.strip() for cell in line.split("|")] for line in text.splitlines()]
+    (ours,) = [line for line in lines if line[1:2] == ["A2C+CTS"]]
+    assert ours[3] == "20 · 1M × 1"
+    (printed,) = [line for line in lines if line[1:2] == ["DQN-PixelCNN"]]
+    assert "5,501" in printed
+    assert "Solaris" in text

@@ -9,6 +9,7 @@ from typing import Any
 
 from coex.config.archive import ArchiveConfig
 from coex.config.bonuses import ADMConfig, ClusterConfig, CoexConfig, SimHashConfig
+from coex.config.field import FIELD, CoexE3BConfig
 from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
 from coex.config.run import RunConfig
 from coex.config.settings import flat_settings, with_settings
@@ -29,9 +30,10 @@ class BonusKind:
     description: str
     settings: Callable[[str, bool], Any]  # of the game, and whether they are to be the paper's
     target: str  # module:Class
+    weight: float | None = None  # β₂ as published, where β₁ is 1; None: as the preset has it for CoEX
 
 
-# A new bonus is a line here and a file; from outside, `--method a2c+module:Class` needs neither.
+# A new bonus is an entry here or in config/field.py, and a file; `--method a2c+module:Class` needs neither.
 BONUSES = {
     "coex": BonusKind(
         "with a bonus for rare (x, y, room, score), the location learned from pixels (the paper's method)",
@@ -48,6 +50,15 @@ BONUSES = {
         lambda game, is_paper: SimHashConfig(),
         "coex.bonuses.simhash:SimHashBonus",
     ),
+    "coex-e3b": BonusKind(
+        "with CoEX's bonus times E3B's: rare in the run, and new in the episode (after Henaff et al. 2023)",
+        lambda game, is_paper: CoexE3BConfig(coex=_coex(game, is_paper=is_paper)),
+        "coex.bonuses.product:CoexE3BBonus",
+    ),
+    **{
+        name: BonusKind(f"with a bonus for {what}", settings, f"coex.bonuses.{target}", weight)
+        for name, (what, settings, target, weight) in FIELD.items()
+    },
 }
 METHODS = {
     method: description
@@ -126,6 +137,9 @@ def make_config(game: str, method: str, settings: dict[str, Any] | None = None, 
     is_paper = preset == "paper"
     make_defaults = {"a2c": _a2c_defaults, "ppo": _ppo_defaults, "archive": _archive_defaults}[learner]
     config = make_defaults(game, _bonus_settings(bonus, game, is_paper=is_paper), is_paper=is_paper)
+    if bonus in BONUSES and (weight := BONUSES[bonus].weight) is not None:
+        reward = dataclasses.replace(config.reward, bonus_weight=config.reward.extrinsic_weight * weight)
+        config = dataclasses.replace(config, reward=reward)
     config = with_settings(dataclasses.replace(config, method=method, preset=preset), settings).resolved()
     if config.bonus is not None and "ram" in config.views() and not bonus.endswith("-ram"):
         raise UsageError(f"{method} does not look at RAM: use {learner}+{bonus}-ram")

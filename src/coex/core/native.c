@@ -1,5 +1,5 @@
-/* Views of Atari screens (the pixelwise maximum of two palette screens, shrunk by exact area averaging), and which
- * patches of frames are equal.
+/* Views of Atari screens (the pixelwise maximum of two palette screens, shrunk by exact area averaging), which
+ * patches of frames are equal, and how dense frames are under a model of their pixels.
  *
  * An output pixel is the mean of the input rectangle under it. Measured in units of 1/(reduced output size) every
  * overlap is a whole number, so sums are exact and the result does not depend on the compiler or vector width.
@@ -7,6 +7,7 @@
  * Most rows of a screen are the same as a step ago. Blending marks the rows that changed, and shrinking leaves an
  * output row as it stands when none of the rows under it did. */
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,4 +170,63 @@ int coex_distinct(const uint8_t *frames, int count, int side, int limit, int32_t
     }
     free(table);
     return found <= limit ? found : -1;
+}
+
+/* A node of a context tree over at most 8 symbols; child 0: there is none. bonuses/cts.py says what it is for. */
+typedef struct { double stay; uint32_t total, spare, counts[8]; int32_t child[8]; } Node;
+
+/* Updates a tree with a symbol in a context of `depth` symbols, at its update number `time`: the probability before. */
+static double learn_symbol(Node *nodes, int root, int *used, const uint8_t *context, int depth, int symbols,
+                           int symbol, double time, double *after) {
+    Node *path[5];
+    double own[5], mixed = 0, rate = 1.0 / (time + 1.0);
+    path[0] = nodes + root;
+    for (int d = 0; d < depth; d++) {
+        int32_t *child = &path[d]->child[context[d]];
+        if (!*child) {
+            nodes[*used] = (Node){.stay = 0.5};
+            *child = (*used)++;
+        }
+        path[d + 1] = nodes + *child;
+    }
+    for (int d = 0; d <= depth; d++) own[d] = (path[d]->counts[symbol] + 1.0 / symbols) / (path[d]->total + 1.0);
+    for (int d = depth; d >= 0; d--) {
+        Node *node = path[d];
+        double below = mixed; /* the child's probability, before it learned */
+        mixed = d == depth ? own[d] : node->stay * own[d] + (1.0 - node->stay) * below;
+        if (d < depth) {
+            double stay = own[d] * node->stay, split = below * (1.0 - node->stay);
+            node->stay = ((1.0 - rate) * stay + rate * split) / (stay + split);
+        }
+        node->counts[symbol]++;
+        node->total++;
+        own[d] = (node->counts[symbol] + 1.0 / symbols) / (node->total + 1.0);
+    }
+    *after = own[depth];
+    for (int d = depth - 1; d >= 0; d--) *after = path[d]->stay * own[d] + (1.0 - path[d]->stay) * *after;
+    return mixed;
+}
+
+/* Learns (count, height, width) frames of symbols one after the other, `time` of them having been learned before, with
+ * a tree for each pixel: nodes 1 to height*width are the roots. logs (count, 2) receives the logarithm of each frame's
+ * probability before it is learned and after. Returns how many frames there were enough nodes for. */
+int coex_cts(const uint8_t *frames, int count, int height, int width, int depth, int symbols, Node *nodes, int capacity,
+             int *used, int64_t time, double *logs) {
+    int pixels = height * width;
+    for (int f = 0; f < count; f++, frames += pixels, logs += 2) {
+        if (*used + depth * pixels > capacity) return f;
+        double before = 0, after = 0;
+        for (int i = 0; i < pixels; i++) {
+            int x = i % width, top = i < width, left = x == 0, right = x + 1 == width;
+            uint8_t context[4] = {left ? 0 : frames[i - 1], top ? 0 : frames[i - width],
+                                  top || left ? 0 : frames[i - width - 1], top || right ? 0 : frames[i - width + 1]};
+            double probability_after;
+            before += log(learn_symbol(nodes, i + 1, used, context, depth, symbols, frames[i], (double)(time + f + 1),
+                                       &probability_after));
+            after += log(probability_after);
+        }
+        logs[0] = before;
+        logs[1] = after;
+    }
+    return count;
 }

@@ -40,7 +40,7 @@ def build(library: Path) -> None:
     library.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
         built = Path(scratch) / library.name
-        subprocess.run([compiler, *_FLAGS, "-o", built, _SOURCE], check=True, capture_output=True, text=True)
+        subprocess.run([compiler, *_FLAGS, "-o", built, _SOURCE, "-lm"], check=True, capture_output=True, text=True)
         built.replace(library)  # several processes may build at once: the last one wins, and all are the same
 
 
@@ -67,6 +67,7 @@ def load() -> ctypes.CDLL | None:
     functions.coex_shrink.argtypes = [_POINTER] + [_INT] * 3 + [_POINTER] * 2 + [_INT] * 3
     functions.coex_push.argtypes = [_POINTER, _INT]
     functions.coex_distinct.argtypes = [_POINTER] + [_INT] * 3 + [_POINTER] * 2
+    functions.coex_cts.argtypes = [_POINTER] + [_INT] * 5 + [_POINTER, _INT, _POINTER, ctypes.c_int64, _POINTER]
     return functions
 
 

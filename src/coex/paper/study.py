@@ -55,6 +55,7 @@ class Study:
     run: Callable[["Study", Request], int] | None = None
     steps: int = A2C_STEPS  # the paper's budget
     seeds: int = SEEDS  # and its seeds
+    notes: tuple[str, ...] = ()  # below the table
 
     def our_rows(self, methods: tuple[str, ...] = ()) -> list[Row]:
         return [row for row in self.rows if row.method and (not methods or row.method in methods)]

@@ -59,10 +59,13 @@ def _markdown(study: Study, games: tuple[str, ...], lines: Sequence[_Line]) -> s
     for row, cells in lines:
         if published is None or (row.label, row.steps) != (published.label, published.steps):
             published = row
-            scores = [number(row.published.get(game)) for game in games]
-            text.append(_join([row.label, f"paper, {count(row.steps)}", *scores]))
+            if row.published:
+                scores = [number(row.published.get(game)) for game in games]
+                text.append(_join([row.label, f"paper, {count(row.steps)}", *scores]))
         if row.method:
-            text.append(_join(["", f"ours, {row.preset} preset", *map(format_cell, cells)]))
+            label = "" if row.published else row.label
+            text.append(_join([label, f"ours, {row.preset} preset", *map(format_cell, cells)]))
+    text += ["", *(f"- {note}" for note in study.notes)] if study.notes else []
     return "\n".join(text) + "\n"
 
 

@@ -40,11 +40,16 @@ def check_runs(paths: Sequence[Path]) -> list[Path]:
     return resolved
 
 
-def write_report(paths: Sequence[Path], out: Path, *, with_video: bool, warn: Callable[[str], None]) -> Written:
-    """Writes the page, and the first run's video if asked for; what cannot be shown is said on the page."""
+def write_report(
+    paths: Sequence[Path], out: Path, *, with_video: bool, warn: Callable[[str], None], score: float | None = None
+) -> Written:
+    """Writes the page, and the first run's video if asked for; what cannot be shown is said on the page.
+
+    Several runs are compared by the time to `score`, too.
+    """
     notes: list[str] = []
     video = _make_video(paths[0], notes, warn) if with_video else None
-    data = collect(paths)
+    data = collect(paths, score)
     for run in data["runs"].values():
         run["notes"] = (
             [] if run["has_checkpoint"] else ["There is no checkpoint that can be read: no map and no video."]
@@ -60,9 +65,9 @@ def write_report(paths: Sequence[Path], out: Path, *, with_video: bool, warn: Ca
     return Written(video, notes)
 
 
-def collect(paths: Sequence[Path]) -> dict[str, Any]:
+def collect(paths: Sequence[Path], score: float | None = None) -> dict[str, Any]:
     """Returns all that the page shows of the runs, as it would ask the server for it."""
-    runs, version = Runs(paths), -1
+    runs, version = Runs(paths, score), -1
     while runs.version != version:  # large logs are read piece by piece
         version = runs.version
         runs.poll()

@@ -1,5 +1,7 @@
 """What is told of a run as it goes on."""
 
+import resource
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -60,6 +62,7 @@ class RunLog:
             "seconds": round(seconds, 3),
             "checkpoint_seconds": round(checkpoint_seconds, 3),  # since it was last started
             "steps_per_second": round(step / seconds, 1),
+            "peak_memory": peak_memory(),
         }
         if self._config.setting:
             summary["setting"] = self._config.setting
@@ -110,6 +113,12 @@ class RunLog:
             )
         self._point_at, self._point_step = now, step
         self._values = {}
+
+
+def peak_memory() -> int:
+    """Returns the most bytes that this process has held, without its workers' processes."""
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest * 1024
 
 
 def is_blind(point: dict[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from coex.config.archive import ArchiveConfig
 from coex.config.run import RunConfig
 from coex.core.threads import one_thread
 from coex.envs import POLICY_SHAPE, Shape, VectorEnv
+from coex.errors import CoexError
 from coex.learners.batch import make_rewards
 from coex.learners.networks import SamplingPolicy
 from coex.rollouts.collector import Collector
@@ -21,6 +22,7 @@ from coex.training.diagnostics import Diagnostics, States, diagnostic_views
 from coex.training.make import make_bonus, make_learner
 
 Metrics = dict[str, float]
+_EXPLODED = 1e6  # a bonus of that size is a predictor's that has diverged: no weight makes it worth learning from
 
 
 def split_seed(seed: int) -> list[np.random.SeedSequence]:
@@ -88,6 +90,8 @@ class Agent:
         rollout = self.collector.collect(self._policy)
         with one_thread():
             rewarded = self.bonus.reward(rollout) if self.bonus else None
+        if rewarded and not (rewarded.bonus.abs() < _EXPLODED).all():  # nor is NaN
+            raise CoexError(f"the bonus has diverged: it is up to {rewarded.bonus.abs().max().item():g}")
         rewards = make_rewards(rollout.rewards, rewarded.bonus if rewarded else None, self._reward)
         held = self.bonus is not None and not self.bonus.ready
         self._held_steps += held * rollout.num_transitions

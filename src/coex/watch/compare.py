@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from coex.results.statistics import MIN_SEEDS, Floats, bootstrap_interval, interquartile_mean
+from coex.watch.costs import costs
 from coex.watch.follow import Follower
 
 _POINTS = 120  # of a curve
@@ -14,20 +15,27 @@ _RESAMPLES = 400  # for a curve's band; scores have the full number
 Series = tuple[Sequence[float], Sequence[float]]  # steps and values
 
 
-def compare(runs: Sequence[Follower]) -> list[dict[str, Any]]:
-    """Returns the methods of one game, in the order of their names: curves, scores and seeds, as JSON can hold them."""
+def compare(runs: Sequence[Follower], target: float | None = None) -> list[dict[str, Any]]:
+    """Returns the methods of one game, in the order of their names: curves, scores and seeds, as JSON can hold them.
+
+    The time to the mean return `target` is told of each; without one, it is half of the best score.
+    """
     groups: dict[tuple[str, int], list[Follower]] = {}
     for run in runs:
         if run.identity is not None:
             groups.setdefault((run.identity.variant, run.identity.schedule_steps), []).append(run)
     budget = common_steps(runs)
     names = [variant for variant, _ in groups]
+    scores = {key: score(members, budget) for key, members in groups.items()}
+    if target is None:
+        target = max((found["middle"] for found in scores.values() if found), default=0.0) / 2
     return [
         {
             "label": variant + (f", planned for {schedule:,} steps" if names.count(variant) > 1 and schedule else ""),
             "seeds": sorted({run.identity.seed for run in members if run.identity}),
             "budget": budget,
-            "score": score(members, budget),
+            "score": scores[variant, schedule],
+            "costs": costs(members, target),
             "played": _played(members),
             "paper": members[0].identity and members[0].identity.paper,
             "curve": join([run.points.series("return_mean40") for run in members]),

@@ -73,6 +73,7 @@ class Follower:
         self.points = Points()
         self.episodes: deque[list[float]] = deque(maxlen=MOST_EPISODES)
         self.num_broken = 0
+        self.peak_memory: float | None = None  # bytes
         self.updated = 0.0
         self._metrics, self._episodes = Tail(path / METRICS), Tail(path / EPISODES)
         self._stamps: tuple[Any, ...] = ()
@@ -87,7 +88,10 @@ class Follower:
             if self._stamps[:1] != stamps[:1]:
                 self._read_config()
             if self._stamps[3:4] != stamps[3:4]:
-                self._finished = bool(_read_object(self.path / SUMMARY).get("finished"))
+                summary = _read_object(self.path / SUMMARY)
+                self._finished = bool(summary.get("finished"))
+                size = summary.get("peak_memory")
+                self.peak_memory = float(size) if isinstance(size, int | float) and abs(size) < _HUGE else None
             self.updated = max((stamp[0] / 1e9 for stamp in stamps[:4] if stamp), default=0.0)
             self._stamps, changed = stamps, True
         changed |= self._read_metrics() | self._read_episodes()

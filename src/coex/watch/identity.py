@@ -11,7 +11,27 @@ from coex.config.settings import flat_settings, setting_text
 from coex.results.published import published_score
 
 _LONGEST_TEXT, _MOST_SETTINGS = 300, 300
-_TITLES = {"a2c": "A2C", "ppo": "PPO", "coex": "CoEX", "coex-ram": "CoEX+RAM", "simhash": "Pixel-SimHash"}
+_TITLES = {
+    "a2c": "A2C",
+    "ppo": "PPO",
+    "archive": "Archive",
+    "archive-ram": "Archive+RAM",
+    "coex": "CoEX",
+    "coex-ram": "CoEX+RAM",
+    "simhash": "Pixel-SimHash",
+    "rnd": "RND",
+    "icm": "ICM",
+    "curiosity": "curiosity (inverse features)",
+    "curiosity-random": "curiosity (random features)",
+    "noveld": "NovelD",
+    "e3b": "E3B",
+    "coex-e3b": "CoEX×E3B",
+    "phi-eb": "φ-EB",
+    "cts": "CTS",
+    "ae-simhash": "AE-SimHash",
+    "pixelcnn": "PixelCNN",
+    "pixelcnn-chunks": "PixelCNN in chunks",
+}
 # Settings with an option of their own.
 _OPTIONS = {"num_envs": "--envs", "num_workers": "--workers", "device": "--device", "env.sticky": "--sticky"}
 
@@ -39,6 +59,8 @@ def identify(settings: dict[str, Any], path: str) -> Identity:
     changed = changed_settings(config) if config else {}
     flat = list(flat_settings(config.to_dict() if config else settings).items())[:_MOST_SETTINGS]
     method = method_title(_text(settings.get("method", "?")))
+    if config and config.setting:
+        method += f", {config.setting}"
     differing = ", ".join(
         f"{name} = {setting_text(value)}" for name, value in changed.items() if name.split(".")[0] not in OPERATIONAL
     )

@@ -28,7 +28,9 @@ _CARD = (
 class Runs:
     """Follows runs in a thread of its own; every change has a number, so that a reader asks only for what is new."""
 
-    def __init__(self, roots: Sequence[Path]) -> None:
+    def __init__(self, roots: Sequence[Path], score: float | None = None) -> None:
+        """`score`: methods are compared by the time to it; None: to half of the best."""
+        self._score = score
         self.epoch = secrets.token_hex(4)  # numbers of changes mean something within one server only
         self._roots = [root.absolute() for root in roots]
         self._runs: dict[str, Follower] = {}
@@ -129,7 +131,7 @@ class Runs:
         runs = [run for run in self._runs.values() if run.identity and run.identity.game == game]
         newest = max(run.version for run in runs)
         if game not in self._games or self._games[game][0] != newest:
-            self._games[game] = newest, compare(runs)
+            self._games[game] = newest, compare(runs, self._score)
         return self._games[game][1]
 
     def _follow(self) -> None:

@@ -68,8 +68,8 @@ class Overview {
       const chart = new Chart({
         title: game, unit: `mean return of 40 episodes${seeds > 1 ? ", over seeds" : ""}`, series, data, marks, height: 200,
       });
-      entry = { chart, shape, scores: make("table", { class: "scores" }) };
-      chart.element.append(entry.scores);
+      entry = { chart, shape, scores: make("table", { class: "scores" }), costs: make("table", { class: "scores" }) };
+      chart.element.append(entry.scores, entry.costs);
       this.games.set(game, entry);
       const after = [...this.games.keys()].sort();
       this.grid.replaceChildren(...after.map((name) => this.games.get(name).chart.element));
@@ -77,6 +77,7 @@ class Overview {
       entry.chart.setData(data);
     }
     const budget = groups[0]?.budget ?? 0, played = groups.some((group) => group.played);
+    entry.costs.replaceChildren(...(groups.length > 1 ? this.costRows(groups) : []));
     entry.scores.replaceChildren(
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "method"), make("th", { scope: "col" }, `best by ${count(budget)}`), played ? make("th", { scope: "col", title: "games that coex eval played with the newest checkpoint" }, "played") : "", make("th", { scope: "col" }, "paper"))),
       make("tbody", {}, groups.map((group) => make(
@@ -86,6 +87,28 @@ class Overview {
         make("td", {}, group.paper ? number(group.paper[0]) : "–", group.paper ? make("small", {}, ` at ${count(group.paper[1])}`) : ""),
       ))),
     );
+  }
+
+  // What the methods found, and what they cost: medians over seeds.
+  costRows(groups) {
+    const target = groups[0]?.costs.target ?? 0;
+    const heads = [
+      ["method", ""], ["rooms", "rooms reached, by RAM"], ["states", "states counted"], ["steps/s", "agent steps a second"],
+      ["memory", "the most that the learning process held, without the emulators' processes"],
+      [`${number(target)} after`, `when the mean return of 40 episodes first was ${number(target)}`],
+    ];
+    const rows = groups.map(({ label, costs }) => make(
+      "tr", {}, make("th", { scope: "row", class: `c${methodColour(label)}` }, label),
+      make("td", {}, costs.rooms === null ? "–" : number(costs.rooms)),
+      make("td", {}, costs.states === null ? "–" : count(costs.states)),
+      make("td", {}, costs.rate === null ? "–" : number(costs.rate)),
+      make("td", {}, costs.memory === null ? "–" : `${number(costs.memory / 1e6)} MB`),
+      make("td", {}, costs.reached ? `${count(costs.reached[0])} steps, ${duration(costs.reached[1])}` : "–", costs.reached ? make("small", {}, ` ${costs.reached[2]} of ${plural(costs.reached[3], "seed")}`) : ""),
+    ));
+    return [
+      make("thead", {}, make("tr", {}, heads.map(([name, meaning]) => make("th", { scope: "col", title: meaning }, name)))),
+      make("tbody", {}, rows),
+    ];
   }
 
   gameData(groups) {

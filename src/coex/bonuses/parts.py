@@ -1,0 +1,168 @@
+"""What several bonuses are made of: running moments, the unit of a reward, encoders, and gradient steps."""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from coex.core.optim import guarded_step
+from coex.rollouts.rollout import Transitions
+
+_FIRST_COUNT = 1e-4  # what the starting moments, 0 and 1, weigh (Burda et al. 2018b, code)
+LEAK = 0.2  # of the leaky ReLUs: TensorFlow's default, which OpenAI's networks have
+
+
+@contextlib.contextmanager
+def seeded(seed: np.random.SeedSequence) -> Iterator[None]:
+    """Draws torch's numbers from a seed of its own within, and leaves the generator as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(seed.generate_state(1)[0]))
+        yield
+
+
+class Moments:
+    """Running mean and variance of (M, *shape) numbers."""
+
+    def __init__(self, shape: tuple[int, ...] = ()) -> None:
+        self.mean, self.variance = torch.zeros(shape, dtype=torch.float64), torch.ones(shape, dtype=torch.float64)
+        self.count = _FIRST_COUNT
+
+    @property
+    def std(self) -> Tensor:
+        return self.variance.sqrt()
+
+    def update(self, numbers: Tensor) -> None:
+        """Takes in (M, *shape) numbers: two sets as one, by their variances and the distance of their means."""
+        numbers = numbers.double()
+        share = len(numbers) / (self.count + len(numbers))
+        distance = numbers.mean(0) - self.mean
+        variance = numbers.var(0, correction=0)
+        self.variance = (1 - share) * self.variance + share * variance + share * (1 - share) * distance**2
+        self.mean = self.mean + share * distance
+        self.count += len(numbers)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"mean": self.mean, "variance": self.variance, "count": self.count}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.mean, self.variance, self.count = state["mean"], state["variance"], state["count"]
+
+
+class RewardFilter:
+    """Rewards in units of the standard deviation of their discounted sum R̃_t = γ R̃_{t−1} + r_t (Burda et al. 2018).
+
+    The sum runs forward in time, in each environment, through the ends of episodes and rollouts, as published.
+    """
+
+    def __init__(self, gamma: float) -> None:
+        self._gamma = gamma
+        self._sums: Tensor | None = None  # (N,)
+        self._moments = Moments()
+
+    def scaled(self, rewards: Tensor) -> Tensor:
+        """Takes in (T, N) rewards and then returns them in the unit, float32; neither centred nor clipped."""
+        self._moments.update(self.sums(rewards).flatten())
+        return (rewards.double() / self._moments.std).float()
+
+    def sums(self, rewards: Tensor) -> Tensor:
+        """Moves the sums on by (T, N) rewards → (T, N)."""
+        last = torch.zeros(rewards.shape[1], dtype=torch.float64) if self._sums is None else self._sums
+        history = []
+        for reward in rewards.double():
+            last = self._gamma * last + reward
+            history.append(last)
+        self._sums = last
+        return torch.stack(history)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"sums": self._sums, "moments": self._moments.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._sums = state["sums"]
+        self._moments.load_state_dict(state["moments"])
+
+
+class Fit:
+    """A network and its optimiser, Adam or another: guarded steps without a bound on the norm, and one state."""
+
+    def __init__(
+        self, network: nn.Module, learning_rate: float, make: Callable[..., torch.optim.Optimizer] | None = None
+    ) -> None:
+        self.network = network
+        self._parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        make = make or partial(torch.optim.Adam, fused=True)
+        self._optimizer = make(self._parameters, lr=learning_rate)
+
+    def step(self, loss: Tensor) -> float:
+        """Takes one step and returns the loss; raises NonFiniteError for one that is no number."""
+        guarded_step(self._optimizer, loss, self._parameters, math.inf)
+        return loss.item()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"network": self.network.state_dict(), "optimizer": self._optimizer.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.network.load_state_dict(state["network"])
+        self._optimizer.load_state_dict(state["optimizer"])
+
+
+def conv_layers(channels: int) -> list[nn.Module]:
+    """OpenAI's convolutions over (B, channels, 84, 84) → (B, 3136)."""
+    layers: list[nn.Module] = []
+    for inputs, outputs, size, stride in ((channels, 32, 8, 4), (32, 64, 4, 2), (64, 64, 3, 1)):
+        layers += [nn.Conv2d(inputs, outputs, size, stride), nn.LeakyReLU(LEAK)]
+    return [*layers, nn.Flatten()]
+
+
+def orthogonal(weight: Tensor) -> None:
+    """Draws an orthogonal matrix, of gain √2."""
+    nn.init.orthogonal_(weight, math.sqrt(2))
+
+
+def initialise(network: nn.Module, draw: Callable[[Tensor], Any] = orthogonal) -> None:
+    """Draws the weights of a network's layers; biases are 0."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            draw(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+class Block(NamedTuple):
+    """Some steps of a rollout: what one gradient step learns from."""
+
+    frames: Tensor  # (t + 1, N, …) uint8
+    actions: Tensor  # (t, N)
+    final_index: Tensor  # (k, 2) of the steps that ended an episode
+    final_frames: Tensor  # (k, …)
+
+
+def blocks(rollout: Transitions, view: str, minibatch: int) -> Iterator[Block]:
+    """Yields a rollout's steps in order, as many whole rows at a time as `minibatch` transitions hold."""
+    steps, envs = rollout.actions.shape
+    height = max(1, minibatch // envs)
+    for top in range(0, steps, height):
+        bottom = min(top + height, steps)
+        inside = (rollout.final_index[:, 0] >= top) & (rollout.final_index[:, 0] < bottom)
+        index = rollout.final_index[inside] - torch.tensor([top, 0])
+        frames, finals = rollout.views[view][top : bottom + 1], rollout.final_views[view][inside]
+        yield Block(frames, rollout.actions[top:bottom], index, finals)
+
+
+def encode_pairs(encode: Callable[[Tensor], Tensor], block: Block) -> tuple[Tensor, Tensor]:
+    """Encodes each picture once → features (t, N, d) of those that the steps left, and of those that they reached.
+
+    Where a step ended an episode it reached the true last picture, not the first of the next.
+    """
+    frames, finals = block.frames.flatten(0, 1), block.final_frames
+    features = encode(torch.cat([frames, finals]) if len(finals) else frames)
+    rows = features[: len(frames)].unflatten(0, block.frames.shape[:2])  # (t + 1, N, d)
+    reached = rows[1:]
+    if len(finals):
+        reached = reached.index_put(tuple(block.final_index.unbind(1)), features[len(frames) :])
+    return rows[:-1], reached

@@ -1,0 +1,136 @@
+"""`coex compare`: bonuses side by side on one game."""
+
+import argparse
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from coex.commands.evaluate import whole_number
+from coex.errors import UsageError
+
+_PLAIN = "none"  # the learner without a bonus
+
+
+def add_commands(commands: Any) -> None:
+    compare = commands.add_parser(
+        "compare",
+        help="bonuses side by side on one game: run what is missing, and write one page",
+        description="Run or resume what is missing, one run after the other, each in a process of its own, and write "
+        "one page: curves with intervals, rooms, states, steps a second, memory, and the time to a score. Ctrl-C "
+        "stops, and the same command goes on.",
+        epilog="examples:\n"
+        "  coex compare freeway --bonuses none,coex,rnd,cts --steps 2e5 --seeds 3\n"
+        "  coex compare gym:MiniGrid-FourRooms-v0 --bonuses coex,e3b --learners a2c,ppo --steps 2e5\n"
+        "  coex compare montezuma --bonuses coex,rnd --steps 5e5 --list > queue.sh",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compare.add_argument("game", metavar="GAME", help="a game as 'coex games' lists them, or gym:ID")
+    compare.add_argument(
+        "--bonuses", metavar="A,B", required=True, help="what comes after the + in 'coex methods'; none: no bonus"
+    )
+    compare.add_argument("--learners", metavar="A,B", default="a2c", help="a2c, ppo or both (default: %(default)s)")
+    compare.add_argument("--steps", metavar="N", required=True, help="agent steps of each run")
+    compare.add_argument("--seeds", metavar="K", default="1", help="how many, from 0 on (default: %(default)s)")
+    compare.add_argument("--score", metavar="X", help="the time to this mean return (default: half of the best)")
+    compare.add_argument("--preset", metavar="NAME", default="default", help="as of 'coex train'")
+    compare.add_argument("--envs", metavar="N", help="as of 'coex train'")
+    compare.add_argument("--workers", metavar="N", help="as of 'coex train'")
+    compare.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], dest="assignments", help="for all of the runs"
+    )
+    compare.add_argument(
+        "--runs", metavar="DIR", type=Path, default=Path("runs/compare"), help="where runs go (default: %(default)s)"
+    )
+    compare.add_argument("--out", metavar="FILE.html", type=Path, help="the page (default: DIR/GAME.html)")
+    compare.add_argument("--list", action="store_true", help="run nothing: print the commands of what is missing")
+    compare.add_argument("--render", action="store_true", help="run nothing: write the page of what is there")
+    compare.add_argument("--quiet", action="store_true", help="show nothing but errors and what was written")
+    compare.set_defaults(run=_compare)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    planned = _plan(options)
+    from coex.report.build import check_runs, write_report
+    from coex.runs.directory import CONFIG
+    from coex.runs.resume import is_finished
+
+    missing = [(out, config, command) for out, config, command in planned if not is_finished(out, config)]
+    if options.list:
+        print("".join(f"coex {shlex.join(command)}\n" for _, _, command in missing), end="")
+        return 0
+    for number, (out, _, command) in enumerate([] if options.render else missing, start=1):
+        if not options.quiet:
+            print(f"[{number}/{len(missing)}] {out}", file=sys.stderr)
+        code = run_command(command)
+        if code:
+            return code
+    there = [out for out, _, _ in planned if (out / CONFIG).exists()]
+    if not there:
+        raise UsageError(f"there is no run in {options.runs} to show yet: leave --render away")
+    page = options.out or options.runs / f"{_slug(planned[0][1].game)}.html"
+    score = None if options.score is None else float(options.score)
+    for note in write_report(check_runs(there), page, with_video=False, warn=lambda _: None, score=score).notes:
+        print(f"coex: {note}", file=sys.stderr)
+    print(page)
+    return 0
+
+
+def run_command(command: list[str]) -> int:
+    """Runs `coex` with these arguments in a process of its own, so that none pays for another's memory."""
+    try:
+        return subprocess.run([sys.executable, "-m", "coex", *command], check=False).returncode
+    except KeyboardInterrupt:  # which the run got as well, and has saved itself
+        return 130
+
+
+def _plan(options: argparse.Namespace) -> list[tuple[Path, Any, list[str]]]:
+    """Every run's directory, configuration and command; mistakes show before the first one starts."""
+    from coex.config.presets import make_config
+    from coex.config.settings import merge_settings, parse_assignments
+
+    if options.out and options.out.suffix.lower() != ".html":
+        raise UsageError(f"--out takes a file that ends in .html, not {options.out}")
+    if options.score is not None:
+        _check_number(options.score)
+    steps, seeds = whole_number(options.steps, "--steps"), whole_number(options.seeds, "--seeds")
+    named = {"num_envs": options.envs, "num_workers": options.workers}
+    settings = merge_settings(
+        {"total_steps": steps} | {name: value for name, value in named.items() if value is not None},
+        parse_assignments(options.assignments),
+    )
+    shared = ["--steps", str(steps), "--preset", options.preset]
+    shared += [word for option in ("envs", "workers") if (value := getattr(options, option)) is not None
+               for word in (f"--{option}", value)]  # fmt: skip
+    shared += [word for assignment in options.assignments for word in ("--set", assignment)]
+    shared += ["--quiet"] if options.quiet else []
+    planned = []
+    for seed in range(seeds):  # a seed of everything first, then the next
+        for learner in _names(options.learners, "--learners"):
+            for bonus in _names(options.bonuses, "--bonuses"):
+                method = learner if bonus == _PLAIN else f"{learner}+{bonus}"
+                config = make_config(options.game, method, {**settings, "seed": seed}, options.preset)
+                config.views()  # says so where a game cannot give what the method needs
+                out = options.runs / _slug(config.game) / f"{method.replace(':', '-')}-{steps}-s{seed}"
+                command = ["train", config.game, "--method", method, "--seed", str(seed), *shared]
+                planned.append((out, config, [*command, "--out", str(out), "--resume"]))
+    return planned
+
+
+def _names(text: str, option: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names or len(set(names)) < len(names):
+        raise UsageError(f"{option} takes names, each once, with commas between, not {text!r}")
+    return names
+
+
+def _check_number(text: str) -> None:
+    try:
+        float(text)
+    except ValueError:
+        raise UsageError(f"--score takes a number, not {text!r}") from None
+
+
+def _slug(game: str) -> str:
+    return game.removeprefix("gym:").replace("/", "-").replace(":", "-")

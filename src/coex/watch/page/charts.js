@@ -84,7 +84,7 @@ class Chart {
         stroke: part.hidden ? "transparent" : fade(colour(part.colour), part.faint ? 0.28 : 1),
         width: part.width ?? 2, dash: part.dash, spanGaps: true,
         paths: part.dots ? () => null : undefined,
-        points: { show: part.dots || false, size: 4, fill: fade(colour(part.colour), 0.75), stroke: "transparent" },
+        points: { show: (u) => part.dots || (!part.hidden && u.data[0].length === 1), size: 4, fill: fade(colour(part.colour), 0.75), stroke: "transparent" },
       }))],
       bands: this.series.flatMap((part) => part.band ? [{ series: part.band, fill: fade(colour(part.colour), 0.16) }] : []),
       hooks: {
@@ -112,9 +112,10 @@ class Chart {
 
   drawMarks(u) {
     const scale = devicePixelRatio, { left, top, width } = u.bbox;
+    let above = 0;  // marks that lie beyond the plot are named below each other
     for (const mark of this.marks) {
       const inside = mark.value <= u.scales.y.max;
-      const y = inside ? u.valToPos(mark.value, "y", true) : top;
+      const y = inside ? u.valToPos(mark.value, "y", true) : top + 14 * scale * above++;
       const colour = isNumber(mark.colour) ? cssColour(`--c${mark.colour}`) : cssColour("--quiet");
       u.ctx.save();
       u.ctx.strokeStyle = u.ctx.fillStyle = colour;
@@ -127,8 +128,9 @@ class Chart {
         u.ctx.stroke();
       }
       u.ctx.textAlign = "left";
-      u.ctx.textBaseline = y < top + 20 * scale ? "top" : "bottom";
-      u.ctx.fillText(inside ? mark.label : `↑ ${mark.label}`, left + 6 * scale, y + (y < top + 20 * scale ? 4 : -3) * scale);
+      const under = !inside || y < top + 20 * scale;
+      u.ctx.textBaseline = under ? "top" : "bottom";
+      u.ctx.fillText(inside ? mark.label : `↑ ${mark.label}`, left + 6 * scale, y + (under ? 4 : -3) * scale);
       u.ctx.restore();
     }
   }

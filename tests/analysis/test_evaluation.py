@@ -45,6 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings = {
         "total_steps": 400,
         "num_envs": 4,
+        "num_workers": 0,
         "env": {"max_episode_frames": 80},
         "checkpoint": {"every_steps": 200},
     }
@@ -73,9 +74,10 @@ def test_any_checkpoint_is_played_with_other_numbers_of_environments(
 
 def test_the_same_seed_gives_the_same_evaluation(run: Path) -> None:
     results = []
-    for _ in range(2):
-        assert main(["eval", str(run), "--episodes", "2", "--seed", "3"]) == 0
-        results.append((run / "eval-400.json").read_text())
+    for workers in ("2", "0"):
+        assert main(["eval", str(run), "--episodes", "2", "--seed", "3", "--workers", workers]) == 0
+        results.append(json.loads((run / "eval-400.json").read_text()))
+        assert results[-1].pop("num_workers") == int(workers)
     assert results[0] == results[1]
 
 
@@ -106,19 +108,22 @@ def test_agents_of_ppo_are_played(two_value_heads: bool, tmp_path: Path) -> None
     settings = {
         "total_steps": 64,
         "num_envs": 4,
+        "num_workers": 0,
         "env": {"max_episode_frames": 80},
         "learner": {"num_steps": 16, "two_value_heads": two_value_heads},
     }
     train(make_config("montezuma", "ppo+coex", settings), tmp_path / "run")
-    assert main(["eval", str(tmp_path / "run"), "--episodes", "2", "--workers", "1"]) == 0
+    assert main(["eval", str(tmp_path / "run"), "--episodes", "2", "--workers", "0"]) == 0
     assert json.loads((tmp_path / "run" / "eval-64.json").read_text())["episodes"] == 2
 
 
 def test_no_episode_is_cut_off_to_stagger_the_environments(tmp_path: Path) -> None:
     """An untrained agent is in the first of four rooms until MiniGrid ends the episode, after 80 steps."""
-    config = make_config("gym:MiniGrid-MultiRoom-N4-S5-v1", "a2c", {"total_steps": 80, "num_envs": 16})
+    config = make_config(
+        "gym:MiniGrid-MultiRoom-N4-S5-v1", "a2c", {"total_steps": 80, "num_envs": 16, "num_workers": 0}
+    )
     assert config.env.stagger
     train(config, tmp_path / "run")
-    assert main(["eval", str(tmp_path / "run"), "--episodes", "6", "--envs", "6"]) == 0
+    assert main(["eval", str(tmp_path / "run"), "--episodes", "6", "--envs", "6", "--workers", "0"]) == 0
     result = json.loads((tmp_path / "run" / "eval-80.json").read_text())
     assert (result["length_min"], result["truncated"]) == (80, 6)

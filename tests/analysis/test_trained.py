@@ -90,7 +90,7 @@ def test_methods_without_a_place(method: str, settings: dict[str, str], visits: 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("trained") / "run"
-    settings = {"total_steps": 240, "num_envs": 4, "num_workers": 1, "env": {"max_episode_frames": 200, "max_noops": 0}}
+    settings = {"total_steps": 240, "num_envs": 4, "num_workers": 0, "env": {"max_episode_frames": 200, "max_noops": 0}}
     train(make_config("montezuma", "a2c+coex", settings), out)
     return out
 

@@ -61,14 +61,14 @@ def test_it_is_coex_without_a_location(make, make_rollout):
 
 def test_it_trains_resumes_films_and_reports(module, tmp_path, capsys):
     run, whole = tmp_path / "run", tmp_path / "whole"
-    shared = f"--method {METHOD} --envs 2 --workers 1 --set bonus.threshold=0.6 --set schedule_steps=80 --quiet"
+    shared = f"--method {METHOD} --envs 2 --workers 0 --set bonus.threshold=0.6 --set schedule_steps=80 --quiet"
     assert main(f"train freeway {shared} --steps 40 --out {run}".split()) == 0
     assert main(f"resume {run} --steps 80 --quiet".split()) == 0
     assert main(f"train freeway {shared} --steps 80 --out {whole}".split()) == 0
     resumed, straight = ([point["policy_loss"] for point in read_metrics(path)][-1] for path in (run, whole))
     assert resumed == straight
     assert "counts/states" in read_metrics(run)[-1]
-    assert main(f"eval {run} --episodes 1 --envs 1 --workers 1".split()) == 0
+    assert main(f"eval {run} --episodes 1 --envs 1 --workers 0".split()) == 0
     assert main(f"video {run} --seconds 1".split()) == 0
     assert main(f"report {run} --no-video".split()) == 0
     assert METHOD in (run / "report.html").read_text()

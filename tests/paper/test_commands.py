@@ -18,7 +18,7 @@ from coex.paper.curves import curve_path, key_of, read_curve
 from coex.paper.studies import STUDIES
 from coex.training.loop import train
 
-FREEWAY = "paper table1 --games freeway --methods a2c --steps 800 --seeds 1 --workers 1 --quiet"
+FREEWAY = "paper table1 --games freeway --methods a2c --steps 800 --seeds 1 --workers 0 --quiet"
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +33,7 @@ def in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("paper table1 --steps 800 --seeds 0", "--seeds"),
         ("paper table1 --steps many", "--steps"),
         ("paper table1 --steps 0", "--steps"),
+        ("paper table1 --steps 800 --workers -1", "--workers"),
         ("paper table1 --steps 800 --games pacmann", "unknown game 'pacmann'"),
         ("paper table1 --steps 800 --methods a2d", "a2c, a2c+simhash"),
         ("paper table1 --steps 800 --games gym:MiniGrid-Empty-5x5-v0", "has no RAM truth"),
@@ -90,7 +91,7 @@ def test_from_runs_to_tables(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_a_run_left_half_way_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
-    config = make_config("freeway", "a2c", {"total_steps": 800, "num_workers": 1})
+    config = make_config("freeway", "a2c", {"total_steps": 800, "num_workers": 0})
     run, asked = Path("runs/paper") / key_of(config).path, 0
 
     def stop_after_four() -> bool:
@@ -109,7 +110,7 @@ def test_a_run_left_half_way_goes_on(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.slow
 def test_runs_made_elsewhere_are_added_once_and_never_shortened(capsys: pytest.CaptureFixture[str]) -> None:
-    settings = {"total_steps": 240, "num_envs": 16, "num_workers": 1}
+    settings = {"total_steps": 240, "num_envs": 16, "num_workers": 0}
     train(make_config("freeway", "a2c", settings), Path("mine"))
     assert main(["paper", "--add", "mine"]) == 0
     out, err = capsys.readouterr()
@@ -133,7 +134,7 @@ def test_signals_stop_and_the_next_call_goes_on() -> None:
     run = Path("runs/paper/Freeway/a2c/1600/s0")
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while not (run / "metrics.jsonl").exists() and process.poll() is None:
-        time.sleep(0.2)
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130
@@ -165,7 +166,7 @@ def test_the_ablation_on_recorded_play_runs_what_is_missing(capsys: pytest.Captu
 
 @pytest.mark.slow
 def test_clusters_of_a_run_are_shown_and_kept() -> None:
-    config = make_config("montezuma", "a2c+coex", {"total_steps": 80, "num_workers": 1})
+    config = make_config("montezuma", "a2c+coex", {"total_steps": 80, "num_workers": 0})
     run = Path("runs/paper") / key_of(config).path
     train(config, run)
     samples = take_samples(run, observations=160)

@@ -23,7 +23,7 @@ def test_a_run_is_named_by_what_differs_from_the_preset():
     assert key_of(make_config("freeway", "a2c")).path.as_posix() == "Freeway/a2c/1000000/s0"
     config = make_config(
         "gym:MiniGrid-Empty-5x5-v0", "a2c+coex",
-        {"seed": 3, "total_steps": 800, "num_workers": 1, "bonus": {"state": "c", "adm": {"cell_loss": False}}},
+        {"seed": 3, "total_steps": 800, "num_workers": 0, "bonus": {"state": "c", "adm": {"cell_loss": False}}},
     )  # fmt: skip
     name = "MiniGrid-Empty-5x5-v0/a2c+coex-psi-c-no-cell-loss/800/s3"
     assert key_of(config).path.as_posix() == name

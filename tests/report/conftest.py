@@ -10,7 +10,7 @@ from coex.config.presets import make_config
 from coex.training.loop import train
 
 MINIGRID = "gym:MiniGrid-Empty-5x5-v0"
-SMALL = {"num_envs": 2, "num_workers": 1, "log_every_steps": 40, "checkpoint": {"every_steps": 100}}
+SMALL = {"num_envs": 2, "num_workers": 0, "log_every_steps": 40, "checkpoint": {"every_steps": 100}}
 
 
 def make_run(out: Path, game: str = "montezuma", method: str = "a2c+coex", **settings: object) -> Path:

@@ -32,7 +32,7 @@ def test_it_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("coex.runs.log._PATIENCE", 80)
     monkeypatch.setattr("coex.runs.log._BLIND_SPREAD", 100.0)
     said = io.StringIO()
-    config = make_config("freeway", "a2c", {"total_steps": 160, "num_envs": 4, "log_every_steps": 40})
+    config = make_config("freeway", "a2c", {"total_steps": 160, "num_envs": 4, "num_workers": 0, "log_every_steps": 40})
     train(config, tmp_path / "run", Progress(160, 4, quiet=True, stream=said))
     [line] = said.getvalue().splitlines()
     assert " 80 steps" in line

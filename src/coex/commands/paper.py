@@ -128,7 +128,7 @@ def _request(study: "Study", options: argparse.Namespace) -> "Request":
         runs=options.runs,
         out=options.out,
         device=options.device,
-        workers=-1 if options.workers is None else _whole_number(options.workers, "--workers"),
+        workers=-1 if options.workers is None else _whole_number(options.workers, "--workers", least=0),
         quiet=options.quiet,
     )
 
@@ -145,13 +145,13 @@ def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def _whole_number(text: str, option: str) -> int:
+def _whole_number(text: str, option: str, least: int = 1) -> int:
     from coex.config.settings import parse_int
 
     try:
         number = parse_int(text)
     except (ValueError, OverflowError):
-        number = 0
-    if number < 1:
-        raise UsageError(f"{option} takes a whole number of at least 1, not {text!r}")
+        number = least - 1
+    if number < least:
+        raise UsageError(f"{option} takes a whole number of at least {least}, not {text!r}")
     return number

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from coex.envs.game_config import GameConfig
-from coex.envs.minigrid import MiniGridPicture
+from coex.envs.minigrid_picture import MiniGridPicture
 from coex.envs.views import Frame, Views, paint_picture
 from coex.errors import UsageError
 

@@ -27,7 +27,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecEnv, VecFrameStack
 
 from benchmarks.machine import facts
-from coex.envs.minigrid import MiniGridPicture
+from coex.envs.minigrid_picture import MiniGridPicture
 from coex.sb3 import CoexCallback, with_frames
 from coex.training.evidence import location_errors
 

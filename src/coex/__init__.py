@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from coex.envs.vector import VectorEnv as VectorEnv
     from coex.errors import CoexError as CoexError
     from coex.errors import UsageError as UsageError
-    from coex.explorer import Explorer as Explorer
     from coex.method.adm import AttentiveDynamicsModel as AttentiveDynamicsModel
     from coex.method.bonus import CoexBonus as CoexBonus
     from coex.method.counts import VisitCounts as VisitCounts
     from coex.method.locator import ADMLocator as ADMLocator
     from coex.method.rooms import RoomClusters as RoomClusters
     from coex.rollouts.rollout import Transitions as Transitions
+    from coex.training.explorer import Explorer as Explorer
     from coex.training.loop import train as train
 
 # Where each name lives: a name is imported when it is first asked for, so that `import coex` loads nothing else.
@@ -50,7 +50,7 @@ _HOMES = {
     "CoexBonus": "method.bonus",
     "CoexConfig": "config.bonuses",
     "CoexError": "errors",
-    "Explorer": "explorer",
+    "Explorer": "training.explorer",
     "GameConfig": "envs.game_config",
     "GymnasiumVectorEnv": "envs.gymnasium_vector",
     "Inspection": "bonuses",

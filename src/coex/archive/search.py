@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from coex.archive.bursts import random_actions
 from coex.archive.cells import CellEncoder, Seen, same_place
-from coex.archive.explorer import random_actions
 from coex.archive.lessons import STACK, Lessons, Segment
 from coex.config.archive import ArchiveConfig
 from coex.envs.pool import GamePool, Plan, Played, Start

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from coex.archive.bursts import BurstExplorer
 from coex.archive.cells import GREY, CellEncoder
-from coex.archive.explorer import Explorer
 from coex.archive.teacher import Teacher
 from coex.config.archive import ArchiveConfig
 from coex.config.run import RunConfig
@@ -58,7 +58,7 @@ class ArchiveAgent:
         explorer_seed, self._starts_seed = start_seed.spawn(2)
         self._starts = np.random.default_rng(self._starts_seed)
         roots = [draw_start(config.game, config.env, self._starts) for _ in range(config.learner.num_roots)]
-        self.explorer = Explorer(pool, encoder, config.learner, roots, explorer_seed)
+        self.explorer = BurstExplorer(pool, encoder, config.learner, roots, explorer_seed)
         network = make_network(config, num_actions).to(device)
         self.teacher = Teacher(network, pool, encoder, config.learner, teacher_seed)
         self._phase: Phase = "explore"

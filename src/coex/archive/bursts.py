@@ -22,7 +22,7 @@ def random_actions(generator: np.random.Generator, length: int, num_actions: int
     return generator.integers(num_actions, size=length).astype(np.uint8)[last_drawn].tobytes()
 
 
-class Explorer:
+class BurstExplorer:
     """Explores from an archive: bursts of random play from rare cells."""
 
     def __init__(

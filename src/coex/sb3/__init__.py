@@ -21,7 +21,7 @@ except ModuleNotFoundError as error:
 from coex.config.presets import bonus_config
 from coex.envs.frames import KEY, Env, Frames, wrap_frames
 from coex.errors import UsageError
-from coex.explorer import Explorer
+from coex.training.explorer import Explorer
 
 __all__ = ["CoexCallback", "CoexCheckpointCallback", "with_frames"]
 

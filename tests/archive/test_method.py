@@ -128,3 +128,22 @@ def test_other_worlds_are_gone_back_to_by_replay(hall: str) -> None:
     assert configure(hall).learner.returns == "replay"
     with pytest.raises(UsageError, match="replay"):
         configure(hall, returns="restore")
+
+
+def test_the_best_way_is_filmed_and_ends_with_its_score(hall: str, tmp_path: Path) -> None:
+    from coex.report.play import play_best_way
+
+    out = tmp_path / "run"
+    train(configure(hall, steps=1_600), out)
+    moments = list(play_best_way(find_saved(out, None, print)))
+    assert (moments[0].score, moments[-1].score, moments[-1].action) == (0, 1, None)
+    assert len(moments) == read_metrics(out)[-1]["archive/best_length"] + 1
+    assert moments[3].sight.cell is not None
+    assert main(["video", str(out), "--best-way", "--seconds", "1"]) == 0
+    assert list(out.glob("best-way-*.mp4"))
+
+
+def test_other_runs_have_no_best_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(make_config("freeway", "a2c", {"total_steps": 20, "num_envs": 2, "num_workers": 0}), tmp_path / "run")
+    assert main(["video", str(tmp_path / "run"), "--best-way"]) == 2
+    assert "--best-way" in capsys.readouterr().err

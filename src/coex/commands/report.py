@@ -1,6 +1,7 @@
 """`coex video` and `coex report` on the command line."""
 
 import argparse
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,9 @@ def _add_video(commands: Any) -> None:
     video.add_argument("--episodes", metavar="K", default="1", help="how many (default: %(default)s)")
     video.add_argument("--seconds", metavar="S", default="60", help="of film, at most (default: %(default)s)")
     video.add_argument("--seed", metavar="S", default="0", help="of the game played (default: %(default)s)")
+    video.add_argument(
+        "--best-way", action="store_true", help="the best way that an archive found, instead of the policy at play"
+    )
     video.add_argument("--out", metavar="FILE.mp4", type=Path, help="(default: RUN/video-STEP.mp4)")
     video.add_argument("--gif", action="store_true", help="also write it as a GIF of less than 5 MB, beside the MP4")
     video.set_defaults(run=_video)
@@ -57,11 +61,13 @@ def _video(options: argparse.Namespace) -> int:
     settings = with_settings(
         VideoConfig(), {"episodes": options.episodes, "seconds": options.seconds, "seed": options.seed}
     )
+    settings = dataclasses.replace(settings, best_way=options.best_way)
     _check_out(options.out, ".mp4")
     saved = find_saved(options.directory, step, _warn)
     if is_in_use(options.directory):
         _warn(f"{options.directory} is still going on: this is its checkpoint of step {saved.manifest.step:,}")
-    out = options.out or options.directory / f"video-{saved.manifest.step}.mp4"
+    kind = "best-way" if settings.best_way else "video"
+    out = options.out or options.directory / f"{kind}-{saved.manifest.step}.mp4"
     print(f"filming the checkpoint of step {saved.manifest.step:,} …", file=sys.stderr)
     film = record(saved, settings, out)
     paths = [out]

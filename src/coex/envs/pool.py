@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coex.envs.atari import AtariGame, SavedGame
-from coex.envs.game import make_game
+from coex.envs.game import Game, make_game
 from coex.envs.game_config import GameConfig
 from coex.envs.processes import Channel, InProcess, close_workers, count_workers, split_evenly, start_worker
 from coex.envs.views import Shape, Views
@@ -61,7 +61,6 @@ class _Slot:
 
     def __init__(self, game: Any, rows: Sequence[Views]) -> None:
         self.game = game
-        self.game.begin(0)  # before anything else: what follows real starts depends on nothing that was played
         self.steps = 0  # since the start
         self.saves: dict[int, SavedGame] = {}  # by the steps before them
         self._rows = rows
@@ -102,6 +101,13 @@ class _Slot:
             row[name][...] = view
 
 
+def make_pool_game(game: str, config: GameConfig) -> Game:
+    """Returns a game in which a start and its actions lead to the same place, whichever process plays them."""
+    made = make_game(game, config, np.random.SeedSequence(0))
+    made.begin(0)  # before anything else: what follows real starts depends on nothing that was played
+    return made
+
+
 class _PoolWorker:
     """Plays the plans of its slots, one after the other."""
 
@@ -113,8 +119,7 @@ class _PoolWorker:
                 {name: view[slot, row] for name, view in arrays.items()}
                 for row in range(len(next(iter(arrays.values()))[slot]))
             ]
-            # The same seed everywhere: a start and its actions lead to the same place in any slot.
-            self._slots[slot] = _Slot(make_game(game, config, np.random.SeedSequence(0)), rows)
+            self._slots[slot] = _Slot(make_pool_game(game, config), rows)
         self.action_names: list[str] = self._slots[slots.start].game.action_names
 
     def answer(self, request: str, payload: Any, members: slice) -> Any:

@@ -14,7 +14,7 @@ from coex.config.bonuses import CoexConfig
 from coex.config.run import RunConfig
 from coex.envs import is_atari
 from coex.errors import CoexError, UsageError
-from coex.report.play import Moment, play
+from coex.report.play import Moment, play, play_best_way
 from coex.report.scene import Scene
 from coex.runs.checkpoints import Saved
 from coex.runs.resume import saved_config
@@ -32,6 +32,7 @@ class VideoConfig:
     episodes: int = 1
     seconds: float = 60.0
     seed: int = 0
+    best_way: bool = False  # what an archive found, instead of what the policy does
 
     def __post_init__(self) -> None:
         for name, least in (("episodes", 1), ("seed", 0)):
@@ -60,7 +61,8 @@ def record(saved: Saved, settings: VideoConfig, out: Path) -> Film:
     """Plays with a checkpoint and writes an MP4 that every browser shows."""
     config = saved_config(saved)
     rate = frames_per_second(config)
-    moments = itertools.islice(_episodes(play(saved, settings.seed), settings.episodes), int(settings.seconds * rate))
+    played = play_best_way(saved) if settings.best_way else _episodes(play(saved, settings.seed), settings.episodes)
+    moments = itertools.islice(played, int(settings.seconds * rate))
     last = next(moments)
     scene = _scene(config, saved, last)
     frames, ended = 0, 0

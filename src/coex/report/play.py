@@ -10,10 +10,15 @@ import numpy as np
 import torch
 
 from coex.analysis.trained import TrainedAgent
+from coex.archive.ways import unpack_ways
 from coex.bonuses import Inspection
+from coex.config.archive import ArchiveConfig
+from coex.config.run import RunConfig
 from coex.envs import POLICY_SHAPE, RAM_SHAPE, make_game, ram
 from coex.envs.game import Game
+from coex.envs.pool import make_pool_game
 from coex.envs.views import Frame, Views
+from coex.errors import UsageError
 from coex.runs.checkpoints import Saved
 from coex.runs.resume import saved_config
 
@@ -47,26 +52,45 @@ def play(saved: Saved, seed: int) -> Iterator[Moment]:
     # Another sequence than the training's or `coex eval`'s.
     game_seed, acting_seed = np.random.SeedSequence([seed, saved.manifest.step, 1]).spawn(2)
     generator = torch.Generator().manual_seed(int(acting_seed.generate_state(1)[0]))
-    agent = TrainedAgent(saved)
+    agent, views = TrainedAgent(saved), _make_views(config)
     with closing(make_game(config.game, config.env.with_whole_episodes(), game_seed)) as game:
-        wanted = {"policy": POLICY_SHAPE, **config.views()}
-        if config.game in ram.RAM_GAMES:
-            wanted["ram"] = RAM_SHAPE
-        views = {name: np.zeros(shape, np.uint8) for name, shape in wanted.items()}
         for episode in itertools.count(1):
+            game.reset()
             for moment in _play_episode(game, agent, views, generator):
                 yield dataclasses.replace(moment, episode=episode, truth=_truth(config.game, views))
 
 
-def _play_episode(game: Game, agent: TrainedAgent, views: Views, generator: torch.Generator) -> Iterator[Moment]:
-    step, score, over = 0, 0.0, False
-    game.reset()
+def play_best_way(saved: Saved) -> Iterator[Moment]:
+    """The best way that an archive found, from its real start; raises UsageError for another method's checkpoint."""
+    config = saved_config(saved)
+    if not isinstance(config.learner, ArchiveConfig):
+        raise UsageError(f"--best-way is for runs with an archive, and {config.method} has none")
+    agent, views = TrainedAgent(saved), _make_views(config)
+    [way] = unpack_ways(saved.state["agent"]["explorer"]["best_way"])
+    with closing(make_pool_game(config.game, config.env)) as game:
+        game.begin(way.number)
+        for moment in _play_episode(game, agent, views, torch.Generator(), way.path()):
+            yield dataclasses.replace(moment, truth=_truth(config.game, views))
+
+
+def _make_views(config: RunConfig) -> Views:
+    wanted = {"policy": POLICY_SHAPE, **config.views()}
+    if config.game in ram.RAM_GAMES:
+        wanted["ram"] = RAM_SHAPE
+    return {name: np.zeros(shape, np.uint8) for name, shape in wanted.items()}
+
+
+def _play_episode(
+    game: Game, agent: TrainedAgent, views: Views, generator: torch.Generator, actions: bytes | None = None
+) -> Iterator[Moment]:
+    """The episode that has begun, as the policy plays it, or with the given actions."""
+    step, score, over = 0, 0.0, actions == b""
     agent.begin_episode()
     while True:
         game.paint(views, fresh=step == 0)
         draw = torch.rand(1, generator=generator)
-        actions, _, values = agent.policy.act(torch.from_numpy(views["policy"])[None], draw)
-        action = int(actions[0])
+        sampled, _, values = agent.policy.act(torch.from_numpy(views["policy"])[None], draw)
+        action = int(sampled[0]) if actions is None or over else actions[step]
         yield Moment(
             picture=game.rgb().copy(),
             step=step,
@@ -78,7 +102,8 @@ def _play_episode(game: Game, agent: TrainedAgent, views: Views, generator: torc
         if over:
             return
         reward, terminated, truncated = game.step(action)
-        step, score, over = step + 1, score + reward, terminated or truncated
+        step, score = step + 1, score + reward
+        over = terminated or truncated or step == len(actions or ())
 
 
 def _truth(game: str, views: Views) -> Truth | None:

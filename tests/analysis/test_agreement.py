@@ -193,7 +193,7 @@ def test_other_games_take_the_default_threshold(tmp_path: Path) -> None:
         ("rooms gym:CartPole-v1", "gym:CartPole-v1"),
         ("rooms hero --steps few", "whole numbers"),
         ("rooms hero --steps 10", "at least 1000"),
-        ("rooms hero --set threshold=0", "threshold"),
+        ("rooms hero --set threshold=-1", "threshold"),
         ("rooms hero --set tau=1", "no setting 'tau'"),
         ("rooms hero --set seed=-1", "seed"),
     ],

@@ -21,7 +21,7 @@ def play(config: RunConfig) -> list[Rollout]:
     with open_agent(config) as (_, agent):
         agent.collector.reset()
         while agent.collector.steps_done < config.total_steps:
-            rollouts.append(copy.deepcopy(agent.iterate()[0]))
+            rollouts.append(copy.deepcopy(agent.watch()[0]))
     return rollouts
 
 

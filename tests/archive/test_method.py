@@ -111,6 +111,7 @@ def test_a_game_without_a_reward_is_explored_to_the_end(tmp_path: Path) -> None:
         (["--preset", "paper"], "--preset"),
         (["--set", "learner.burst_steps=0"], "burst_steps"),
         (["--set", "learner.returns=jump"], "returns"),
+        (["--set", "bonus.state=cR"], "bonus.state"),
     ],
 )
 def test_bad_settings_get_a_line(
@@ -122,6 +123,11 @@ def test_bad_settings_get_a_line(
     assert part in line
     assert line.count("\n") == 1
     assert not out.exists()
+
+
+def test_true_places_have_a_method_of_their_own() -> None:
+    with pytest.raises(UsageError, match="use archive-ram$"):
+        make_config("montezuma", "archive", {"bonus": {"locator": "ram"}})
 
 
 def test_other_worlds_are_gone_back_to_by_replay(hall: str) -> None:

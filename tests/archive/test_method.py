@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import pytest
 
 from benchmarks.kill import differences
@@ -14,7 +15,7 @@ from coex.analysis.trained import find_saved
 from coex.cli import main
 from coex.config.presets import make_config
 from coex.config.run import RunConfig
-from coex.errors import UsageError
+from coex.errors import CoexError, UsageError
 from coex.runs.directory import read_metrics
 from coex.training.loop import pick_device, train
 
@@ -123,6 +124,23 @@ def test_bad_settings_get_a_line(
     assert part in line
     assert line.count("\n") == 1
     assert not out.exists()
+
+
+def test_a_world_that_does_not_repeat_itself_ends_the_run_with_a_line(
+    hall: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the goal pays whoever comes first, and nobody after."""
+    world: Any = gymnasium.spec("LongHall-v0").entry_point
+    step, paid = world.step, itertools.count()
+
+    def pay_once(self: Any, action: int) -> Any:
+        picture, reward, *rest = step(self, action)
+        return picture, reward if reward and not next(paid) else 0.0, *rest
+
+    monkeypatch.setattr(world, "step", pay_once)
+    with pytest.raises(CoexError, match="does not repeat itself"):
+        train(configure(hall), tmp_path / "run")
+    assert next(paid) > 1
 
 
 def test_true_places_have_a_method_of_their_own() -> None:

@@ -144,7 +144,7 @@ def test_a_world_that_does_not_repeat_itself_ends_the_run_with_a_line(
 
 
 def test_true_places_have_a_method_of_their_own() -> None:
-    with pytest.raises(UsageError, match="use archive-ram$"):
+    with pytest.raises(UsageError, match=r"use archive-ram$"):
         make_config("montezuma", "archive", {"bonus": {"locator": "ram"}})
 
 

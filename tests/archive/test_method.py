@@ -152,3 +152,11 @@ def test_other_worlds_are_gone_back_to_by_replay(hall: str) -> None:
     assert configure(hall).learner.returns == "replay"
     with pytest.raises(UsageError, match="replay"):
         configure(hall, returns="restore")
+
+
+def test_a_run_too_short_to_teach_says_so(hall: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--envs", "2", "--workers", "0", "--set", "learner.burst_steps=20", "--set", "learner.explore_steps=60"]
+    for steps, says_so in (("60", True), ("61", False)):
+        out = ["--out", str(tmp_path / steps)]
+        assert main(["train", hall, "--method", "archive", "--steps", steps, *options, *out]) == 0
+        assert ("learner.explore_steps" in capsys.readouterr().err) == says_so

@@ -53,6 +53,16 @@ def test_every_table_and_figure_is_documented() -> None:
     assert all(f"`{name}`" in text for name in STUDIES)
 
 
+def test_the_readme_names_every_method_and_module() -> None:
+    from coex.config.presets import ARCHIVES, BONUSES
+
+    text = (DOCS.parent / "README.md").read_text()
+    methods = [*ARCHIVES, *BONUSES]
+    assert [name for name in methods if not re.search(rf"`(a2c\+)?{re.escape(name)}`", text)] == []
+    packages = [path.parent.name for path in (DOCS.parent / "src" / "coex").glob("*/__init__.py")]
+    assert sorted(packages) == sorted(re.findall(r"^src/coex/(\w+)/ ", text, re.MULTILINE))
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/results.md", "docs/compute.md"])
 def test_speeds_are_those_of_the_benchmark(page: str) -> None:
     root = DOCS.parent

@@ -34,16 +34,6 @@ def test_levels_are_drawn_by_their_rank_and_scenes_and_cells_by_their_rarity() -
     np.testing.assert_allclose(shares, expected, atol=0.01)
 
 
-def test_the_best_is_the_highest_score_by_the_shortest_way() -> None:
-    archive = fill({Cell(1, 0, 0, 0): 1})
-    assert archive.best() is archive.entries[Cell(1, 0, 0, 0)]
-    archive.entries[Cell(1, 9, 0, 0)] = long = Entry(Way(1, None, bytes(9)), 400.0, b"", is_safe=True)
-    archive.entries[Cell(2, 9, 0, 0)] = short = Entry(Way(1, None, bytes(5)), 400.0, b"", is_safe=True)
-    assert (archive.best(), archive.rooms) == (short, 2)
-    assert long.way.length == 9
-    assert Archive().best() is None
-
-
 def test_a_checkpoint_keeps_it_whole() -> None:
     archive = fill({Cell(1, 0, 0, 0): 3, Cell(4, 7, 2, 1): 1, Cell(1, 0, 3, 3): 8})
     copy = Archive()

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import pytest
 
 from benchmarks.kill import differences
@@ -14,7 +15,7 @@ from coex.analysis.trained import find_saved
 from coex.cli import main
 from coex.config.presets import make_config
 from coex.config.run import RunConfig
-from coex.errors import UsageError
+from coex.errors import CoexError, UsageError
 from coex.runs.directory import read_metrics
 from coex.training.loop import pick_device, train
 
@@ -111,6 +112,7 @@ def test_a_game_without_a_reward_is_explored_to_the_end(tmp_path: Path) -> None:
         (["--preset", "paper"], "--preset"),
         (["--set", "learner.burst_steps=0"], "burst_steps"),
         (["--set", "learner.returns=jump"], "returns"),
+        (["--set", "bonus.state=cR"], "bonus.state"),
     ],
 )
 def test_bad_settings_get_a_line(
@@ -122,6 +124,28 @@ def test_bad_settings_get_a_line(
     assert part in line
     assert line.count("\n") == 1
     assert not out.exists()
+
+
+def test_a_world_that_does_not_repeat_itself_ends_the_run_with_a_line(
+    hall: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the goal pays whoever comes first, and nobody after."""
+    world: Any = gymnasium.spec("LongHall-v0").entry_point
+    step, paid = world.step, itertools.count()
+
+    def pay_once(self: Any, action: int) -> Any:
+        picture, reward, *rest = step(self, action)
+        return picture, reward if reward and not next(paid) else 0.0, *rest
+
+    monkeypatch.setattr(world, "step", pay_once)
+    with pytest.raises(CoexError, match="does not repeat itself"):
+        train(configure(hall), tmp_path / "run")
+    assert next(paid) > 1
+
+
+def test_true_places_have_a_method_of_their_own() -> None:
+    with pytest.raises(UsageError, match=r"use archive-ram$"):
+        make_config("montezuma", "archive", {"bonus": {"locator": "ram"}})
 
 
 def test_other_worlds_are_gone_back_to_by_replay(hall: str) -> None:
@@ -147,3 +171,11 @@ def test_other_runs_have_no_best_way(tmp_path: Path, capsys: pytest.CaptureFixtu
     train(make_config("freeway", "a2c", {"total_steps": 20, "num_envs": 2, "num_workers": 0}), tmp_path / "run")
     assert main(["video", str(tmp_path / "run"), "--best-way"]) == 2
     assert "--best-way" in capsys.readouterr().err
+
+
+def test_a_run_too_short_to_teach_says_so(hall: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--envs", "2", "--workers", "0", "--set", "learner.burst_steps=20", "--set", "learner.explore_steps=60"]
+    for steps, says_so in (("60", True), ("61", False)):
+        out = ["--out", str(tmp_path / steps)]
+        assert main(["train", hall, "--method", "archive", "--steps", steps, *options, *out]) == 0
+        assert ("learner.explore_steps" in capsys.readouterr().err) == says_so

@@ -293,3 +293,25 @@ def test_a_checkpoint_that_cannot_be_read_has_no_map(tmp_path: Path) -> None:
     assert saved_visits(run, "xyc", "adm") is None
     np.savez(place / "arrays.npz", other=np.zeros(3))
     assert saved_visits(run, "xyc", "adm") is None
+
+
+def test_only_what_a_map_is_made_of_must_be_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coex.runs.visits._LARGEST_ARRAY", 10_000)
+    place = write_run(tmp_path / "run") / "checkpoints" / "step-000000000100"
+    place.mkdir(parents=True)
+    arrays = {
+        "agent/bonus/counts/keys": np.array([[1, 2, 0]]),
+        "agent/bonus/counts/counts": np.array([5]),
+        "agent/diagnostics/album/rooms": np.array([0]),
+        "agent/diagnostics/album/frames": np.zeros((1, 84, 84), np.uint8),
+        "agent/explorer/archive/saved/joined": np.zeros(20_000, np.uint8),
+    }
+    np.savez(place / "arrays.npz", **arrays)
+    shown = saved_visits(tmp_path / "run", "xyc", "adm")
+    assert shown is not None
+    assert shown["rooms"][0]["visits"] == 5
+    arrays |= {"agent/bonus/counts/keys": np.zeros((2_000, 3), int), "agent/bonus/counts/counts": np.ones(2_000, int)}
+    np.savez(place / "arrays.npz", **arrays)
+    assert saved_visits(tmp_path / "run", "xyc", "adm") is None
+    monkeypatch.undo()
+    assert saved_visits(tmp_path / "run", "xyc", "adm") is not None

@@ -76,10 +76,6 @@ class Archive:
         picks = generator.choice(len(cells), size=count, p=weights / weights.sum())
         return [cells[pick] for pick in picks.tolist()]
 
-    def best(self) -> Entry | None:
-        """Returns the saved game of the highest score, the shortest way of several."""
-        return max(self.entries.values(), key=lambda entry: (entry.score, -entry.way.length), default=None)
-
     def state_dict(self) -> dict[str, Any]:
         entries = list(self.entries.values())
         return {

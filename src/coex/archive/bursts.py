@@ -36,7 +36,6 @@ class BurstExplorer:
         self.archive = Archive()
         self.best: tuple[float, Way] = (0.0, Way(roots[0]))  # the highest score, and the shortest way to it
         self.steps = 0  # of exploring
-        self.deaths = 0
         self.misplaced = 0  # saved games that were not seen where their cell said, and are gone
         self._pool = pool
         self._encoder = encoder
@@ -92,7 +91,6 @@ class BurstExplorer:
     ) -> None:
         """Saves what is new or better in a burst, and drops its own beginning where that proved false."""
         alive = played.playable
-        self.deaths += played.is_lost
         if origin is not None:
             if origin in self.archive.entries:
                 self.archive.entries[origin].visits += 1
@@ -167,7 +165,6 @@ class BurstExplorer:
             "best_score": self.best[0],
             "best_way": pack_ways([self.best[1]]),
             "steps": self.steps,
-            "deaths": self.deaths,
             "misplaced": self.misplaced,
             "generator": self._generator.bit_generator.state,
         }
@@ -175,5 +172,5 @@ class BurstExplorer:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.archive.load_state_dict(state["archive"])
         self.best = (state["best_score"], unpack_ways(state["best_way"])[0])
-        self.steps, self.deaths, self.misplaced = state["steps"], state["deaths"], state["misplaced"]
+        self.steps, self.misplaced = state["steps"], state["misplaced"]
         self._generator.bit_generator.state = state["generator"]

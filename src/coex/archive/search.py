@@ -101,7 +101,7 @@ class Search:
         if matches and (not self.steps or generator.random() < _FOLLOW_CHANCE):
             segment, step = matches[int(generator.integers(len(matches)))] if self.steps else matches[-1]
             at_once = not self.steps or generator.random() < _AT_ONCE_CHANCE
-            wait = 0 if at_once else int(generator.integers(1, self._config.max_wait))
+            wait = 0 if at_once else int(generator.integers(1, max(self._config.max_wait, 2)))
             burst = bytes(wait) + segment.actions[step:] + burst[: self._config.burst_steps // 2]
         start = Start(self.state.start.number, self.state.start.actions + spot.path, spot.saved)
         return Plan(slot, burst[:longest], start)

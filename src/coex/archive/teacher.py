@@ -15,6 +15,7 @@ from coex.archive.ways import Way
 from coex.config.archive import ArchiveConfig
 from coex.core.optim import guarded_step
 from coex.envs.pool import GamePool, Plan, Start
+from coex.errors import CoexError
 from coex.learners.loss import health
 from coex.learners.networks import ActorCritic, SamplingPolicy
 from coex.rollouts.rollout import Episode
@@ -68,13 +69,20 @@ class Teacher:
         return self.tracer.steps
 
     def demonstrate(self, best: Way, starts: list[int]) -> dict[str, float]:
-        """Learns the stretches of the best way, and finds them again from other real starts."""
+        """Learns the stretches of the best way, and finds them again from other real starts; returns metrics.
+
+        Raises CoexError where the best way, played once more, brings no reward.
+        """
         state, actions, levels = self.real_start(best.number), best.path(), 0
         while trace := self.tracer.trace(state, actions):
             following, actions = trace.end_state(state), actions[len(trace.actions) :]
             budget = self._config.shorten_steps * len(trace.actions) // best.length
             self.lessons.add(self.tracer.shorten(state, trace, budget).as_segment(state))
             state, levels = following, levels + 1
+        if not levels:
+            raise CoexError(
+                "the best way brings nothing when it is played once more: this world does not repeat itself"
+            )
         chains = [self.real_start(number) for number in starts]
         found, end = 0, self.steps + self._config.demonstrate_steps
         for _ in range(levels):

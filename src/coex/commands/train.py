@@ -127,6 +127,8 @@ def _learn(config: Any, out: Path, options: argparse.Namespace, *, resume: bool)
             f"the paper's settings are made for 100 million steps: within {PAPER_STEPS:,} expect few rewards, and a "
             "policy that hardly looks at the picture; the default settings learn sooner"
         )
+    if config.total_steps <= getattr(config.learner, "explore_steps", 0):
+        progress.say("all steps explore, and none are left to teach the policy (learner.explore_steps)")
     if config.rate_decays and config.total_steps > config.schedule_steps:
         progress.say(f"the learning rate is 0 from step {config.schedule_steps:,} on (schedule_steps)")
     stop = StopSignal()

@@ -142,7 +142,7 @@ def make_config(game: str, method: str, settings: dict[str, Any] | None = None, 
         config = dataclasses.replace(config, reward=reward)
     config = with_settings(dataclasses.replace(config, method=method, preset=preset), settings).resolved()
     if config.bonus is not None and "ram" in config.views() and not bonus.endswith("-ram"):
-        raise UsageError(f"{method} does not look at RAM: use {learner}+{bonus}-ram")
+        raise UsageError(f"{method} does not look at RAM: use {method}-ram")
     return config
 
 

@@ -47,6 +47,8 @@ class RunConfig:
             raise UsageError(
                 f"{self.method} goes back to saved games: env.sticky and env.stagger must be 0 in training"
             )
+        if isinstance(self.learner, ArchiveConfig) and not {"x", "y"} <= set(getattr(self.bonus, "state", "")):
+            raise UsageError(f"{self.method} saves a game for each place: bonus.state must have x and y (such as xycR)")
         if isinstance(self.learner, ArchiveConfig) and self.learner.returns == "restore" and not is_atari(self.game):
             raise UsageError(f"learner.returns=restore needs an Atari game; {self.game} is gone back to by replay")
         if isinstance(self.learner, PPOConfig):

@@ -18,6 +18,7 @@ from coex.envs.ram import GRID
 MOST_ROOMS, NUM_STATES = 48, 6  # that are shown
 _NEWEST = 4  # rooms that are shown however few their visits
 _CHECKPOINT = re.compile(r"step-(\d{12,15})")
+_READ = ("agent/bonus/counts/", "agent/diagnostics/")  # the arrays that a map is made of
 _LARGEST_ARRAY = 200_000_000  # bytes
 Ints = NDArray[np.int64]
 Frames = Mapping[int, NDArray[np.uint8]]
@@ -75,7 +76,8 @@ def saved_visits(run: Path, letters: str, locator: str) -> dict[str, Any] | None
         return None
     with contextlib.suppress(OSError, ValueError, KeyError, EOFError, IndexError, zipfile.BadZipFile):
         with zipfile.ZipFile(path) as archive:
-            if max(info.file_size for info in archive.infolist()) > _LARGEST_ARRAY:
+            sizes = [info.file_size for info in archive.infolist() if info.filename.startswith(_READ)]
+            if max(sizes) > _LARGEST_ARRAY:  # of others, such as an archive's saved games, any size will do
                 return None
         with np.load(path, allow_pickle=False) as stored:
             record = "agent/diagnostics/"

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from coex.analysis.agreement import Reservoirs, Trajectory, agreement, by_cluster, by_room, calibrate, gather
-from coex.analysis.explore import Archive, Place, explore, place_of, save
+from coex.analysis.agreement import Reservoirs, RoomTrajectory, agreement, by_cluster, by_room, calibrate, gather
+from coex.analysis.explore import Place, SavedPlaces, explore, place_of, save
 from coex.cli import main
 from coex.config.bonuses import ClusterConfig
 from coex.envs import ram
@@ -28,7 +28,7 @@ def nothing() -> dict[str, Any]:
 
 class TestArchive:
     def test_rare_scenes_and_rare_places_in_them_are_chosen_more_often(self) -> None:
-        archive = Archive()
+        archive = SavedPlaces()
         visits = {Place(1, 0, 0, 0): 6, Place(1, 0, 1, 0): 2, Place(2, 0, 0, 0): 1, Place(2, 7, 0, 0): 1}
         for place, count in visits.items():
             for _ in range(count):
@@ -38,7 +38,7 @@ class TestArchive:
         np.testing.assert_allclose(list(archive.chances().values()), np.array([1 / 4, 3 / 4, 8, 8]) / 17)
 
     def test_it_chooses_as_often_as_it_says(self) -> None:
-        archive, generator = Archive(), RNG(0)
+        archive, generator = SavedPlaces(), RNG(0)
         for column, count in enumerate((1, 2, 4)):
             for _ in range(count):
                 archive.visit(Place(1, 0, column, 0), float(column), nothing)
@@ -46,7 +46,7 @@ class TestArchive:
         np.testing.assert_allclose(chosen, [4 / 7, 2 / 7, 1 / 7], atol=0.03)
 
     def test_the_first_game_of_a_place_is_kept(self) -> None:
-        archive = Archive()
+        archive = SavedPlaces()
         archive.visit(Place(1, 0, 0, 0), 5.0, lambda: {"name": "first"})
         archive.visit(Place(1, 0, 0, 0), 6.0, lambda: {"name": "second"})
         assert len(archive) == 1
@@ -58,7 +58,7 @@ class TestArchive:
         views = {"rgb84": np.zeros((84, 84, 3), np.uint8), "ram": np.zeros(128, np.uint8)}
         for action in RNG(0).integers(len(emulator.action_names), size=50).tolist():
             emulator.step(action)
-        archive = Archive()
+        archive = SavedPlaces()
         archive.visit(Place(8, 0, 0, 0), 0.0, lambda: save(emulator))
 
         def follow() -> list[bytes]:
@@ -158,7 +158,7 @@ def test_the_calibration_is_what_clusters_of_that_scale_give() -> None:
 def test_calibration_of_two_points() -> None:
     unit = RoomClusters(ClusterConfig(projection_scale=1.0)).scale
     embeddings = np.rint(np.eye(64)[[0, 0, 1]] / unit).astype(np.int64)
-    trajectory = Trajectory(embeddings, RoomClusters().assign(embeddings), np.array([3, 3, 4]), {})
+    trajectory = RoomTrajectory(embeddings, RoomClusters().assign(embeddings), np.array([3, 3, 4]), {})
     rows = calibrate(trajectory, ClusterConfig(threshold=1.0, projection_scale=1.0), scales=[0.5, 1.0])
     assert [(row["clusters"], row["ari"]) for row in rows] == [(1, 0.0), (2, 1.0)]  # √2 apart, or half of it
 

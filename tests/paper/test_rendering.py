@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from coex.paper.curves import Cell
+from coex.paper.curves import TableCell
 from coex.paper.studies import STUDIES
 from coex.paper.study import Request
 from coex.paper.tables import format_cell
@@ -29,9 +29,9 @@ def test_everything_can_be_drawn_when_nothing_was_run(name, tmp_path):
 
 def test_cells():
     assert format_cell(None) == "not run"
-    assert format_cell(Cell(34.0, None, None, 1_000_000, 1)) == "34 · 1M × 1"
-    assert format_cell(Cell(6635.2, 6000.0, 7000.0, 500_000, 3)) == "6,635 [6,000, 7,000] · 500k × 3"
-    assert format_cell(Cell(None, None, None, 800, 1)) == "no episode ended · 800 × 1"
+    assert format_cell(TableCell(34.0, None, None, 1_000_000, 1)) == "34 · 1M × 1"
+    assert format_cell(TableCell(6635.2, 6000.0, 7000.0, 500_000, 3)) == "6,635 [6,000, 7,000] · 500k × 3"
+    assert format_cell(TableCell(None, None, None, 800, 1)) == "no episode ended · 800 × 1"
 
 
 def test_a_table_has_ours_under_the_papers(tmp_path, keep_curve):

@@ -11,7 +11,7 @@ import pytest
 from coex.bonuses import Inspection
 from coex.cli import main
 from coex.report.film import LARGEST_GIF
-from coex.report.play import Moment, Truth
+from coex.report.play import Moment, PlayTruth
 from coex.report.scene import HEAT, TRUTH, Scene, facts
 from coex.runs.lock import RunLock
 
@@ -99,7 +99,7 @@ def test_without_ffmpeg_it_says_so(coex_run: Path, tmp_path: Path, monkeypatch, 
 def moment(**changes: object) -> Moment:
     settings = {
         "picture": np.zeros((210, 160, 3), np.uint8), "step": 12, "score": 400.0, "value": 1.5, "action": "LEFT",
-        "sight": Inspection(None, (4, 3), 2, 3), "truth": Truth((76, 73, 8, 20), ((4.5, 3.56), (8.5, 8.5)), 1),
+        "sight": Inspection(None, (4, 3), 2, 3), "truth": PlayTruth((76, 73, 8, 20), ((4.5, 3.56), (8.5, 8.5)), 1),
     }  # fmt: skip
     return Moment(**(settings | changes))
 

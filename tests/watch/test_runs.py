@@ -12,8 +12,8 @@ import pytest
 from coex.runs.lock import RunLock
 from coex.runs.visits import describe_visits, saved_visits
 from coex.watch import tail
-from coex.watch.compare import compare, join, run_id, score
 from coex.watch.follow import MOST_POINTS, Follower, Points
+from coex.watch.groups import compare, join, run_id, score
 from coex.watch.runs import Runs, find_runs
 
 from .conftest import append, write_run

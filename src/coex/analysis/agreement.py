@@ -50,7 +50,7 @@ class Reservoirs:
 
 
 @dataclasses.dataclass(frozen=True)
-class Trajectory:
+class RoomTrajectory:
     """What was seen in M steps, in order."""
 
     embeddings: Ints  # (M, E)
@@ -61,7 +61,7 @@ class Trajectory:
 
 def gather(
     game: str, config: ClusterConfig, steps: int, seed: int, on_batch: Callable[[int, int], None] = lambda *_: None
-) -> Trajectory:
+) -> RoomTrajectory:
     """Explores for so many steps, and clusters what it sees; `on_batch` hears of the steps and rooms so far."""
     require_rooms(game)
     observed, samples = RoomClusters(config), Reservoirs(SAMPLES, seed)
@@ -74,7 +74,7 @@ def gather(
         rooms.append(ram.room(game, memory))
         samples.add(clusters[-1], frames)
         on_batch(sum(map(len, rooms)), len(np.unique(np.concatenate(rooms))))
-    return Trajectory(np.concatenate(embeddings), np.concatenate(clusters), np.concatenate(rooms), samples.frames)
+    return RoomTrajectory(np.concatenate(embeddings), np.concatenate(clusters), np.concatenate(rooms), samples.frames)
 
 
 def _batches(game: str, steps: int, seed: int) -> Iterator[tuple[Frame, NDArray[np.uint8]]]:
@@ -125,7 +125,9 @@ def by_room(clusters: Ints, rooms: Ints) -> list[dict[str, Any]]:
     ]
 
 
-def calibrate(trajectory: Trajectory, config: ClusterConfig, scales: Sequence[float] = SCALES) -> list[dict[str, Any]]:
+def calibrate(
+    trajectory: RoomTrajectory, config: ClusterConfig, scales: Sequence[float] = SCALES
+) -> list[dict[str, Any]]:
     """Returns the agreement for each scale of the projection; embeddings are in units of it."""
     rows = []
     for scale in scales:

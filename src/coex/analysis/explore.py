@@ -33,18 +33,18 @@ class Place(NamedTuple):
         return self[:2]
 
 
-class Saved(NamedTuple):
+class SavedPlace(NamedTuple):
     """A game to go on from, and its score."""
 
     state: dict[str, Any]
     score: float
 
 
-class Archive:
+class SavedPlaces:
     """One saved game for each place, and how often the place was visited since."""
 
     def __init__(self) -> None:
-        self._saved: dict[Place, Saved] = {}
+        self._saved: dict[Place, SavedPlace] = {}
         self._visits: dict[Place, int] = {}
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class Archive:
     def visit(self, place: Place, score: float, state: Callable[[], dict[str, Any]]) -> None:
         """Counts it; `state` is asked for if the place is new."""
         if place not in self._saved:
-            self._saved[place] = Saved(state(), score)
+            self._saved[place] = SavedPlace(state(), score)
         self._visits[place] = self._visits.get(place, 0) + 1
 
     def chances(self) -> dict[Place, float]:
@@ -69,7 +69,7 @@ class Archive:
             for place, count in self._visits.items()
         }
 
-    def choose(self, generator: np.random.Generator) -> Saved:
+    def choose(self, generator: np.random.Generator) -> SavedPlace:
         chances = self.chances()
         index = generator.choice(len(chances), p=np.fromiter(chances.values(), float))
         return self._saved[list(chances)[index]]
@@ -81,7 +81,7 @@ def explore(game: str, seed: int) -> Iterator[tuple[Frame, NDArray[np.uint8]]]:
     generator = np.random.default_rng(acting_seed)
     emulator = AtariGame(game, GameConfig(), game_seed)
     views = {"rgb84": np.zeros((84, 84, 3), np.uint8), "ram": np.zeros(RAM_SHAPE, np.uint8)}
-    archive = Archive()
+    archive = SavedPlaces()
     emulator.reset()
     emulator.paint(views, fresh=True)
     archive.visit(place_of(game, views["ram"], score=0.0), 0.0, lambda: save(emulator))
@@ -96,7 +96,7 @@ def _burst(
     game: str,
     emulator: AtariGame,
     views: dict[str, Frame],
-    archive: Archive,
+    archive: SavedPlaces,
     score: float,
     generator: np.random.Generator,
 ) -> Iterator[None]:

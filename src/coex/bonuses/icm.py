@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from coex.bonuses import Bonus, BonusContext, Metrics, Rewarded
-from coex.bonuses.parts import Block, Fit, blocks, encode_pairs, initialise, seeded
+from coex.bonuses.parts import Fit, PairBlock, blocks, encode_pairs, initialise, seeded
 from coex.config.field import ICMConfig
 from coex.rollouts.rollout import Transitions
 
@@ -47,7 +47,7 @@ class CuriosityModule(nn.Module):
         features: Tensor = self.encoder(pixels)
         return features
 
-    def forward(self, block: Block) -> Prediction:
+    def forward(self, block: PairBlock) -> Prediction:
         left, reached = encode_pairs(self.encode, block)  # (t, N, 288); the gradient flows into both
         actions = block.actions.to(left.device)
         logits = self.inverse(torch.cat([left, reached], -1))  # (t, N, A)

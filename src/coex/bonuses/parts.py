@@ -133,7 +133,7 @@ def initialise(network: nn.Module, draw: Callable[[Tensor], Any] = orthogonal) -
                 nn.init.zeros_(module.bias)
 
 
-class Block(NamedTuple):
+class PairBlock(NamedTuple):
     """Some steps of a rollout: what one gradient step learns from."""
 
     frames: Tensor  # (t + 1, N, …) uint8
@@ -142,7 +142,7 @@ class Block(NamedTuple):
     final_frames: Tensor  # (k, …)
 
 
-def blocks(rollout: Transitions, view: str, minibatch: int) -> Iterator[Block]:
+def blocks(rollout: Transitions, view: str, minibatch: int) -> Iterator[PairBlock]:
     """Yields a rollout's steps in order, as many whole rows at a time as `minibatch` transitions hold."""
     steps, envs = rollout.actions.shape
     height = max(1, minibatch // envs)
@@ -151,10 +151,10 @@ def blocks(rollout: Transitions, view: str, minibatch: int) -> Iterator[Block]:
         inside = (rollout.final_index[:, 0] >= top) & (rollout.final_index[:, 0] < bottom)
         index = rollout.final_index[inside] - torch.tensor([top, 0])
         frames, finals = rollout.views[view][top : bottom + 1], rollout.final_views[view][inside]
-        yield Block(frames, rollout.actions[top:bottom], index, finals)
+        yield PairBlock(frames, rollout.actions[top:bottom], index, finals)
 
 
-def encode_pairs(encode: Callable[[Tensor], Tensor], block: Block) -> tuple[Tensor, Tensor]:
+def encode_pairs(encode: Callable[[Tensor], Tensor], block: PairBlock) -> tuple[Tensor, Tensor]:
     """Encodes each picture once → features (t, N, d) of those that the steps left, and of those that they reached.
 
     Where a step ended an episode it reached the true last picture, not the first of the next.

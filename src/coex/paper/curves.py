@@ -60,7 +60,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """A measured value: within `steps` steps, over `seeds` seeds. None where no episode had ended by then."""
 
     value: float | None
@@ -156,7 +156,7 @@ def shown_steps(curves: Iterable[Curve], steps: int) -> int:
     return min(min(curve.reached, curve.budget, steps) for curve in curves)
 
 
-def measure(study: Study, row: Row, game: str, steps: int, out: Path) -> Cell | None:
+def measure(study: Study, row: Row, game: str, steps: int, out: Path) -> TableCell | None:
     """Our score for one cell of a table; None if it was not run."""
     curves = find_curves(out, game, row.variant(game), steps)
     if not curves:
@@ -167,9 +167,9 @@ def measure(study: Study, row: Row, game: str, steps: int, out: Path) -> Cell | 
     scores = [score_at(curve.points, end) for curve, end in zip(curves, ends, strict=True)]
     values = [score for score in scores if score is not None]
     if not values:
-        return Cell(None, None, None, shown, len(curves))
+        return TableCell(None, None, None, shown, len(curves))
     value, low, high = aggregate(values)
-    return Cell(float(value), _number(low), _number(high), shown, len(values))
+    return TableCell(float(value), _number(low), _number(high), shown, len(values))
 
 
 def _number(value: Floats | None) -> float | None:

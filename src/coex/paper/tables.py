@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from coex.paper.curves import Cell, measure
+from coex.paper.curves import TableCell, measure
 from coex.paper.study import Request, Row, Study
 from coex.runs.progress import count, number
 
@@ -39,7 +39,7 @@ class _Line(NamedTuple):
     """What we measured of a row with one preset; nothing, of rows that are others'."""
 
     row: Row
-    cells: list[Cell | None]  # one a game
+    cells: list[TableCell | None]  # one a game
 
 
 def _lines(study: Study, row: Row, request: Request) -> list[_Line]:
@@ -69,7 +69,7 @@ def _markdown(study: Study, games: tuple[str, ...], lines: Sequence[_Line]) -> s
     return "\n".join(text) + "\n"
 
 
-def format_cell(cell: Cell | None) -> str:
+def format_cell(cell: TableCell | None) -> str:
     """`34 [33.5, 34] · 1M × 3`."""
     if cell is None:
         return NOT_RUN

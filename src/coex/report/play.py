@@ -24,7 +24,7 @@ from coex.runs.resume import saved_config
 
 
 @dataclass(frozen=True)
-class Truth:
+class PlayTruth:
     """What RAM knows."""
 
     box: tuple[int, int, int, int] | None  # x, y, width, height on the screen; None when the player is not on it
@@ -43,7 +43,7 @@ class Moment:
     action: str | None  # None: the episode is over
     sight: Inspection
     episode: int = 1
-    truth: Truth | None = None
+    truth: PlayTruth | None = None
 
 
 def play(saved: Saved, seed: int) -> Iterator[Moment]:
@@ -106,7 +106,7 @@ def _play_episode(
         over = terminated or truncated or step == len(actions or ())
 
 
-def _truth(game: str, views: Views) -> Truth | None:
+def _truth(game: str, views: Views) -> PlayTruth | None:
     if "ram" not in views:
         return None
     memory = views["ram"]
@@ -114,4 +114,4 @@ def _truth(game: str, views: Views) -> Truth | None:
     cells = tuple((across, down) for across, down in ram.controlled_cells(game, memory).tolist())
     room = int(ram.room(game, memory)) if game in ram.ROOM_GAMES else None
     box = (x, y, width, height) if bool(ram.player_visible(game, memory)) else None
-    return Truth(box, cells, room)
+    return PlayTruth(box, cells, room)

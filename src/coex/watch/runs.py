@@ -12,8 +12,8 @@ from typing import Any
 
 from coex.runs.files import CONFIG, LIVE, WATCHED
 from coex.runs.visits import newest_checkpoint, saved_visits
-from coex.watch.compare import compare, run_id
 from coex.watch.follow import Follower, held_locks
+from coex.watch.groups import compare, run_id
 from coex.watch.tail import read_small
 
 MOST_RUNS, _MOST_DIRECTORIES, _DEPTH = 1_000, 20_000, 4

@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("game")
     parser.add_argument("--methods", default="archive,archive-ram")
     parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--steps", type=int, default=0, help="of every run (default: the method's own)")
     parser.add_argument("--runs", type=Path, default=Path("runs/archive"))
     parser.add_argument("--render", action="store_true", help="train nothing: keep what is finished")
     options = parser.parse_args()
@@ -42,14 +43,14 @@ def main() -> None:
         for seed in map(int, options.seeds.split(",")):
             out = options.runs / f"{method}-{seed}"
             if not options.render:
-                steps = str(STEPS[method])
+                steps = str(options.steps or STEPS[method])
                 command = ["train", game, "--method", method, "--seed", str(seed), "--steps", steps]
                 if coex([*command, "--out", str(out), "--resume", "--quiet"]):
                     raise SystemExit(1)
             if _is_finished(out):
                 found.append(_describe(out, method, seed))
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{game}.json"
+    path = RESULTS / f"{game}{f'-{options.steps}' if options.steps else ''}.json"
     path.write_text(json.dumps({"game": game, "machine": machine.facts(), "runs": found}, indent=1) + "\n")
     draw(found, game, path.with_suffix(".png"))
     print(path)
@@ -72,7 +73,7 @@ def _describe(run: Path, method: str, seed: int) -> dict[str, Any]:
         "seed": seed,
         "steps": points[-1]["step"],
         "explored": points[-1]["archive/explore_steps"],
-        "games": [_play(run, sticky) for sticky in STICKY],
+        "games": [_play(run, sticky) for sticky in STICKY] if points[-1]["teach/rounds"] else [],
         "curve": [unique[step] for step in sorted(unique)],
     }
 
@@ -99,7 +100,9 @@ def draw(runs: list[dict[str, Any]], game: str, path: Path) -> None:
         for axis, name in zip(axes, ("archive/best", "return_mean40"), strict=True):
             points = [(point["step"] / 1e3, point[name]) for point in run["curve"] if point[name] is not None]
             first = run["seed"] == min(other["seed"] for other in runs if other["method"] == run["method"])
-            axis.plot(*zip(*points, strict=True), color=colours[run["method"]], label=run["method"] if first else None)
+            if points:
+                line = tuple(zip(*points, strict=True))
+                axis.plot(*line, color=colours[run["method"]], label=run["method"] if first else None)
     axes[0].set(title=f"{game}: best score in the archive", xlabel="thousand steps", ylabel="points")
     axes[1].set(title="the policy, from real starts", xlabel="thousand steps", ylabel="mean return of 40 games")
     axes[0].legend()

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coex.archive.bursts import random_actions
-from coex.archive.cells import CellEncoder, Seen, same_place
+from coex.archive.cells import GREY, CellEncoder, Seen, same_place
 from coex.archive.lessons import STACK, Lessons, Segment
 from coex.config.archive import ArchiveConfig
 from coex.envs.pool import GamePool, Plan, Played, Start
@@ -204,7 +204,7 @@ class Tracer:
         saves = [b""] * length
         if self._config.returns == "restore":
             saves = self._pool.fetch([(plan.slot, played_before + t + 1) for t in range(length)])
-        frames = self._pool.views["grey84"][plan.slot, 1 : length + 1].copy()
+        frames = self._pool.views[GREY][plan.slot, 1 : length + 1].copy()
         reward, is_over = float(played.rewards[:length].sum()), played.is_over and length == len(played)
         return Trace(plan.actions[:length], frames, seen.cells[:length], seen.prints[:length], saves, reward, is_over)
 

@@ -56,7 +56,7 @@ class Runs:
             self._scanned_at = time.monotonic()
         locked = held_locks()
         for run in sorted(self._runs.values(), key=lambda run: -run.updated):
-            with self._guard:
+            with self._guard, contextlib.suppress(Exception):  # whatever is in one run's files, the others go on
                 if run.poll(locked):
                     self._clock += 1
                     run.version = self._clock

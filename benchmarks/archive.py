@@ -94,18 +94,21 @@ def draw(runs: list[dict[str, Any]], game: str, path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    panels = {
+        "archive/best": (f"{game}: best score in the archive", "points"),
+        "return_mean40": ("the policy, from real starts", "mean return of 40 games"),
+    }
+    shown = [name for name in panels if any(point[name] is not None for run in runs for point in run["curve"])]
+    figure, grid = pyplot.subplots(1, len(shown), figsize=(5 * len(shown), 3.6), layout="constrained", squeeze=False)
     colours = {"archive": "tab:orange", "archive-ram": "tab:gray"}
-    for run in runs:
-        for axis, name in zip(axes, ("archive/best", "return_mean40"), strict=True):
+    for axis, name in zip(grid[0], shown, strict=True):
+        for run in runs:
             points = [(point["step"] / 1e3, point[name]) for point in run["curve"] if point[name] is not None]
             first = run["seed"] == min(other["seed"] for other in runs if other["method"] == run["method"])
-            if points:
-                line = tuple(zip(*points, strict=True))
-                axis.plot(*line, color=colours[run["method"]], label=run["method"] if first else None)
-    axes[0].set(title=f"{game}: best score in the archive", xlabel="thousand steps", ylabel="points")
-    axes[1].set(title="the policy, from real starts", xlabel="thousand steps", ylabel="mean return of 40 games")
-    axes[0].legend()
+            label = run["method"] if first else None
+            axis.plot(*(zip(*points, strict=True) if points else ([], [])), color=colours[run["method"]], label=label)
+        axis.set(title=panels[name][0], xlabel="thousand steps", ylabel=panels[name][1])
+    grid[0][0].legend()
     figure.savefig(path, dpi=110)
 
 

@@ -34,7 +34,7 @@ RECENT_SHARE = 0.01  # of the newest rollout in the scale of advantages; the pap
 GRID, CELLS, FEATURES, PIXEL_MEAN, PIXEL_STD = 9, 81, 16, 60.0, 50.0  # of the ADM
 ADM_LEARNING_RATE, ADM_MAX_GRAD_NORM, ADM_ENTROPY_WEIGHT = 1e-3, 10.0, 0.001  # the last is λ_ent
 PROPENSITY_CLIP = 5.0  # of the transitions' weights; the paper has none
-MIN_DOUBT = 0.2  # from a policy that is more sure nothing is learned; the paper always learns
+MIN_POLICY_ENTROPY = 0.2  # from a policy that is more sure nothing is learned; the paper always learns
 CONTRAST = 300.0  # of the differences between frames; the paper has the plain ones
 LEAK = 0.1  # of softmax's gradient into sparsemax's; the paper has none
 UNCHANGED = 1e-5  # features that differ by less are of equal pixels
@@ -252,8 +252,10 @@ class Explorer:
     def learn(self, rollout: Rollout) -> float:
         """Takes a gradient step of the ADM on the rollout that was just rewarded; returns its loss."""
         loss, accuracy = self.adm.loss(*self.looked, rollout)
-        doubt = -rollout.log_probs.mean().item() / log(self.num_actions)  # 1: a uniform policy; 0: one that is sure
-        if doubt >= MIN_DOUBT:
+        entropy_share = -rollout.log_probs.mean().item() / log(
+            self.num_actions
+        )  # 1: a uniform policy; 0: one that is sure
+        if entropy_share >= MIN_POLICY_ENTROPY:
             descend(self.optimizer, loss, self.adm, ADM_MAX_GRAD_NORM)
         # Until the ADM guesses better than chance, locations are noise, and the policy does not learn.
         self.steps += rollout.actions.numel()

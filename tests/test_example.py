@@ -126,7 +126,7 @@ def test_its_settings_are_the_defaults(example: ModuleType, config: RunConfig) -
         entropy_weight=example.ADM_ENTROPY_WEIGHT,
         learning_rate=example.ADM_LEARNING_RATE,
         propensity_clip=example.PROPENSITY_CLIP,
-        min_doubt=example.MIN_DOUBT,
+        min_policy_entropy=example.MIN_POLICY_ENTROPY,
         contrast=example.CONTRAST,
         leak=example.LEAK,
         found_at=example.FOUND_AT,

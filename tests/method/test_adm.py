@@ -16,8 +16,8 @@ from coex.method.adm import (
     action_logits,
     adm_losses,
     changed_cells,
-    doubt,
     forward_rollout,
+    normalised_entropy,
     propensity_weights,
 )
 from coex.method.locator import locate
@@ -270,18 +270,18 @@ class TestPropensityWeights:
 
 class TestDoubt:
     def test_known_answers(self) -> None:
-        assert doubt(torch.full((5, 2), -math.log(18)), 18) == pytest.approx(1.0)
-        assert doubt(torch.zeros(5, 2), 18) == 0.0
-        assert doubt(torch.tensor([0.5, 0.25]).log(), 4) == pytest.approx(0.75)  # 1 and 2 bits of 2
+        assert normalised_entropy(torch.full((5, 2), -math.log(18)), 18) == pytest.approx(1.0)
+        assert normalised_entropy(torch.zeros(5, 2), 18) == 0.0
+        assert normalised_entropy(torch.tensor([0.5, 0.25]).log(), 4) == pytest.approx(0.75)  # 1 and 2 bits of 2
 
     def test_it_estimates_the_entropy_of_the_policy(self) -> None:
         policy = torch.tensor([0.9, 0.08, 0.02])
         actions = torch.multinomial(policy, 100_000, replacement=True, generator=torch.Generator().manual_seed(0))
         entropy = torch.distributions.Categorical(policy).entropy().item()
-        assert doubt(policy.log()[actions], 3) == pytest.approx(entropy / math.log(3), rel=0.02)
+        assert normalised_entropy(policy.log()[actions], 3) == pytest.approx(entropy / math.log(3), rel=0.02)
 
     def test_a_single_action_leaves_none(self) -> None:
-        assert doubt(torch.zeros(5, 2), 1) == 0.0
+        assert normalised_entropy(torch.zeros(5, 2), 1) == 0.0
 
 
 class TestRollout:
@@ -321,7 +321,7 @@ class TestRollout:
         ({"learning_rate": 0.0}, "learning_rate .* 0"),
         ({"learning_rate": math.nan}, "learning_rate .* nan"),
         ({"propensity_clip": -0.1}, "propensity_clip .* -0.1"),
-        ({"min_doubt": -0.1}, "min_doubt .* -0.1"),
+        ({"min_policy_entropy": -0.1}, "min_policy_entropy .* -0.1"),
         ({"pixel_std": 0.0}, "pixel_std .* 0"),
         ({"contrast": -1.0}, "contrast .* -1"),
         ({"leak": -1.0}, "leak .* -1"),

@@ -81,7 +81,7 @@ def test_it_learns_nothing_from_actions_that_were_in_no_doubt(make_rollout):
 
 
 def test_the_paper_learns_from_all_actions(make_rollout):
-    locator, rollout = make_locator(min_doubt=0.0), make_rollout()
+    locator, rollout = make_locator(min_policy_entropy=0.0), make_rollout()
     rollout.log_probs = torch.zeros_like(rollout.log_probs)
     assert locator.fit(rollout, locator.locate(rollout).features)["adm/learns"] == 1
 

@@ -95,7 +95,13 @@ def test_the_losses_are_those_of_appendix_e():
         "adm-ours": (True, True, True),
     }
     for name, config in LOSSES.items():
-        additions = (config.propensity_clip, config.min_doubt, config.changed_cells, config.contrast, config.leak)
+        additions = (
+            config.propensity_clip,
+            config.min_policy_entropy,
+            config.changed_cells,
+            config.contrast,
+            config.leak,
+        )
         assert additions == ((5.0, 0.2, True, 300.0, 0.1) if name == "adm-ours" else (0.0, 0.0, False, 0.0, 0.0))
 
 

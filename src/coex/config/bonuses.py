@@ -21,7 +21,7 @@ class ADMConfig:
     minibatch: int = 128  # transitions a gradient step, at most; a rollout that is no larger is one
     epochs: int = 1  # passes over a rollout
     propensity_clip: float = 5.0  # of `propensity_weights`; 0: every transition counts alike, as in the paper
-    min_doubt: float = 0.2  # of `doubt`: with less, no gradient step; 0: always one, as in the paper
+    min_policy_entropy: float = 0.2  # share of a uniform policy's: with less, no step; 0: always one, as in the paper
     changed_cells: bool = True  # L_cell only where the picture changed; False: in all 81 cells, as in the paper
     contrast: float = 300.0  # Eq. 2's φ_t − φ_{t−1} becomes asinh(contrast · that); 0: the plain one, as in the paper
     initialisation: Literal["smooth", "orthogonal"] = "smooth"  # of the encoder
@@ -36,14 +36,14 @@ class ADMConfig:
             self,
             counts="minibatch epochs",
             positive="learning_rate pixel_std",
-            weights="entropy_weight propensity_clip min_doubt contrast leak found_at found_by",
+            weights="entropy_weight propensity_clip min_policy_entropy contrast leak found_at found_by",
         )
         if not (self.action_loss or self.cell_loss):
             raise UsageError("action_loss and cell_loss are both off: nothing would be learned")
 
 
 # The paper's losses.
-PLAIN = ADMConfig(propensity_clip=0.0, min_doubt=0.0, changed_cells=False, contrast=0.0, leak=0.0)
+PLAIN = ADMConfig(propensity_clip=0.0, min_policy_entropy=0.0, changed_cells=False, contrast=0.0, leak=0.0)
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,7 @@ def propensity_weights(log_probs: Tensor, num_actions: int, clip: float) -> Tens
     return weights / weights.mean()
 
 
-def doubt(log_probs: Tensor, num_actions: int) -> float:
+def normalised_entropy(log_probs: Tensor, num_actions: int) -> float:
     """From (…) log π(a|s) of the actions taken: about 1 for a uniform policy, 0 for one that is sure of them.
 
     It estimates the policy's entropy, of which log |A| is the most. Actions without doubt are guessed without looking:

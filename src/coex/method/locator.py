@@ -16,8 +16,8 @@ from coex.method.adm import (
     action_logits,
     adm_losses,
     changed_cells,
-    doubt,
     forward_rollout,
+    normalised_entropy,
     propensity_weights,
 )
 from coex.rollouts.rollout import Transitions
@@ -185,7 +185,7 @@ class ADMLocator:
         logits = self.model.cell_logits(features.previous, features.current)  # (t, n, 81, A)
         cells = changed_cells(features.previous, features.current) if config.changed_cells else None  # (t, n, 81)
         losses = adm_losses(logits, features.attention, actions, config, weights, cells=cells)
-        learns = doubt(log_probs, self.model.num_actions) >= config.min_doubt
+        learns = normalised_entropy(log_probs, self.model.num_actions) >= config.min_policy_entropy
         if learns:
             guarded_step(self._optimizer, losses.total, self._parameters, _MAX_GRAD_NORM)
         guesses = action_logits(features.attention.detach(), logits.detach()).argmax(-1)

@@ -71,7 +71,7 @@ PLAIN_LOSSES = {
     "bonus.adm.changed_cells": "false",
     "bonus.adm.contrast": "0.0",
     "bonus.adm.leak": "0.0",
-    "bonus.adm.min_doubt": "0.0",
+    "bonus.adm.min_policy_entropy": "0.0",
     "bonus.adm.propensity_clip": "0.0",
 }
 NO_CELL_LOSS, NO_ENTROPY_LOSS = {"bonus.adm.cell_loss": "false"}, {"bonus.adm.entropy_loss": "false"}

@@ -24,7 +24,7 @@ setup: $(READY) ## install everything into .venv
 	@echo "$(VENV) is ready."
 
 # The live page opens while it trains, and the report at the end, where there is a screen; their places are printed.
-demo: $(READY) ## train two agents to cross Freeway's road, without and with CoEX, in about three minutes; watch, film and compare them
+demo: $(READY) ## train two agents to cross Freeway's road, without and with CoEX, in two minutes; watch, film and compare them
 	@n=1; while [ -e runs/demo-$$n ]; do n=$$((n + 1)); done; run=runs/demo-$$n; \
 	$(BIN)/coex watch $$run & watch=$$!; trap 'kill $$watch 2> /dev/null || true' EXIT; \
 	for method in a2c a2c+coex; do \

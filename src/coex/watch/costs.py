@@ -12,7 +12,7 @@ def costs(runs: Sequence[Follower], target: float) -> dict[str, Any]:
     times = [time_to(run, target) for run in runs if run.points.count]
     reached = [time for time in times if time is not None]
     found: dict[str, Any] = {
-        "rooms": _median(_last(run, "rooms/true") for run in runs),
+        "rooms": _median(_last(run, "rooms/true") or None for run in runs),  # 0: nobody looked
         "states": _median(_last(run, "counts/states") for run in runs),
         "rate": _median(_rate(run) for run in runs),
         "memory": _median(run.peak_memory for run in runs),

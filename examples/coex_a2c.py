@@ -252,10 +252,8 @@ class Explorer:
     def learn(self, rollout: Rollout) -> float:
         """Takes a gradient step of the ADM on the rollout that was just rewarded; returns its loss."""
         loss, accuracy = self.adm.loss(*self.looked, rollout)
-        entropy_share = -rollout.log_probs.mean().item() / log(
-            self.num_actions
-        )  # 1: a uniform policy; 0: one that is sure
-        if entropy_share >= MIN_POLICY_ENTROPY:
+        entropy = -rollout.log_probs.mean().item() / log(self.num_actions)  # 1: a uniform policy; 0: one that is sure
+        if entropy >= MIN_POLICY_ENTROPY:
             descend(self.optimizer, loss, self.adm, ADM_MAX_GRAD_NORM)
         # Until the ADM guesses better than chance, locations are noise, and the policy does not learn.
         self.steps += rollout.actions.numel()

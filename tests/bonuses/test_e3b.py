@@ -1,7 +1,5 @@
 """The elliptical bonus against its closed forms and against explicit inverses."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
@@ -76,18 +74,3 @@ def test_the_bonus_is_in_units_of_its_deviation(new_bonus, make_rollout) -> None
     plain, scaled = (new_bonus("e3b", features=16, normalise=normalise) for normalise in (False, True))
     bonus = plain.reward(make_rollout()).bonus
     assert scaled.reward(make_rollout()).bonus.numpy() == pytest.approx(bonus.numpy() / bonus.numpy().std(), rel=1e-2)
-
-
-def test_the_product_is_coexs_bonus_times_e3bs(new_bonus, make_rollout) -> None:
-    product = new_bonus("coex-e3b", e3b={"features": 16})
-    twin = new_bonus("coex-e3b", e3b={"features": 16})
-    twin.load_state_dict(copy.deepcopy(product.state_dict()))
-    for seed in range(2):
-        rollout = make_rollout(seed)
-        rewarded = product.reward(rollout)
-        counted, novel = twin.coex.reward(rollout), twin.e3b.reward(rollout)
-        assert torch.equal(rewarded.bonus, counted.bonus * novel.bonus)
-        assert rewarded.states.keys() == counted.states.keys()
-        product.update(rollout, rewarded)
-        twin.coex.update(rollout, counted)
-        twin.e3b.update(rollout, novel)

@@ -24,6 +24,7 @@ QUICK = {
     "curiosity-random": {"warmup": 0},
     "icm": {"learning_rate": 3e-3},
     "e3b": {"features": 32},
+    "coex-e3b": {"e3b": {"features": 32}},
     "pixelcnn-chunks": {"chunk": 2},
     "ae-simhash": {"channels": 4, "code": 64, "train_every": 30, "pool": 100, "block": 1, "max_blocks": 1},
 }
@@ -93,7 +94,7 @@ class Walker:
         return torch.zeros(len(observations))
 
 
-@pytest.mark.parametrize("name", FIELD)
+@pytest.mark.parametrize("name", [*FIELD, "simhash", "coex", "coex-e3b", "coex-noveld"])
 def test_after_standing_still_a_walk_is_worth_more(name: str) -> None:
     """A bonus that is constant, or falls where it should rise, fails here."""
     config = make_config(EMPTY, f"a2c+{name}", {**SMALL, "bonus": QUICK.get(name, {})})

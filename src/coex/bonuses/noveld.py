@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from coex.bonuses import Bonus, BonusContext, Metrics, Rewarded
-from coex.bonuses.parts import blocks, encode_pairs
+from coex.bonuses.parts import EpisodeMemory, blocks, encode_pairs
 from coex.bonuses.rnd import VIEW, Distillation
 from coex.bonuses.simhash import VIEW as HASHED_VIEW
 from coex.bonuses.simhash import PictureHash
@@ -27,7 +27,7 @@ class NovelDBonus(Bonus):
         self.distillation = Distillation(config.predictor, predictor_seed, context.device)
         self._alpha = config.alpha
         self._hash = PictureHash(config.bits, hash_seed)
-        self._seen: list[set[bytes]] = []  # of each environment's present episode
+        self._met = EpisodeMemory()
 
     @property
     def ready(self) -> bool:
@@ -43,37 +43,24 @@ class NovelDBonus(Bonus):
 
     def first_visits(self, rollout: Transitions) -> NDArray[np.bool_]:
         """(T, N) whether a step led to a picture not seen before in its episode, whose first picture is seen too."""
-        steps, envs = rollout.actions.shape
         shown = self._keys(rollout.views[HASHED_VIEW].flatten(0, 1))  # (T + 1)·N
         reached = self._keys(rollout.next_view(HASHED_VIEW).flatten(0, 1))  # T·N
-        ends = set(map(tuple, rollout.final_index.tolist()))
-        if not self._seen:
-            self._seen = [{shown[n]} for n in range(envs)]
-        first = np.zeros((steps, envs), np.bool_)
-        for t in range(steps):
-            for n, seen in enumerate(self._seen):
-                key = reached[t * envs + n]
-                first[t, n] = key not in seen
-                seen.add(key)
-                if (t, n) in ends:
-                    self._seen[n] = {shown[(t + 1) * envs + n]}
-        return first
+        return self._met.first_visits(reached, rollout, shown)
 
     def update(self, rollout: Transitions, rewarded: Rewarded) -> Metrics:
         return self.distillation.update(rollout)
 
     def forget_episodes(self) -> None:
-        self._seen = []
+        self._met.forget()
 
     def state_dict(self) -> dict[str, Any]:
-        seen = [np.frombuffer(b"".join(sorted(keys)), np.uint8) for keys in self._seen]
-        return {"distillation": self.distillation.state_dict(), "hash": self._hash.state(), "seen": seen}
+        state = {"distillation": self.distillation.state_dict(), "hash": self._hash.state()}
+        return {**state, "met": self._met.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.distillation.load_state_dict(state["distillation"])
         self._hash.load_state(state["hash"])
-        size = state["hash"].shape[1] // 8
-        self._seen = [{keys[i : i + size].tobytes() for i in range(0, len(keys), size)} for keys in state["seen"]]
+        self._met.load_state_dict(state["met"])
 
     def _novelty(self, pictures: Tensor) -> Tensor:
         """(M, 84, 84, 4) uint8 → (M,) ‖predictor − target‖."""

@@ -1,13 +1,14 @@
-"""What several bonuses are made of: running moments, the unit of a reward, encoders, and gradient steps."""
+"""What several bonuses are made of: running moments, the unit of a reward, what an episode met, encoders, steps."""
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from coex.core.optim import guarded_step
@@ -85,6 +86,50 @@ class RewardFilter:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._sums = state["sums"]
         self._moments.load_state_dict(state["moments"])
+
+
+class EpisodeMemory:
+    """The keys that each environment has met in its present episode."""
+
+    def __init__(self) -> None:
+        self._met: list[set[bytes]] = []
+
+    def first_visits(
+        self, reached: Sequence[bytes], rollout: Transitions, shown: Sequence[bytes] | None = None
+    ) -> NDArray[np.bool_]:
+        """(T, N) whether a step led to a key that its episode had not met, of the keys that the T·N steps led to.
+
+        Of `shown`, the (T + 1)·N keys of `Transitions.views`, those that episodes begin with count as met.
+        """
+        steps, envs = rollout.actions.shape
+        ends = set(map(tuple, rollout.final_index.tolist()))
+
+        def begin(t: int, n: int) -> set[bytes]:
+            return set() if shown is None else {shown[t * envs + n]}
+
+        if not self._met:
+            self._met = [begin(0, n) for n in range(envs)]
+        first = np.zeros((steps, envs), np.bool_)
+        for t in range(steps):
+            for n, met in enumerate(self._met):
+                key = reached[t * envs + n]
+                first[t, n] = key not in met
+                met.add(key)
+                if (t, n) in ends:
+                    self._met[n] = begin(t + 1, n)
+        return first
+
+    def forget(self) -> None:
+        """Forgets all keys: the environments have begun new episodes."""
+        self._met = []
+
+    def state_dict(self) -> dict[str, Any]:
+        size = max((len(key) for met in self._met for key in met), default=1)  # all are as long
+        keys = [np.frombuffer(b"".join(sorted(met)), np.uint8).reshape(-1, size) for met in self._met]
+        return {"keys": keys}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._met = [{key.tobytes() for key in keys} for keys in state["keys"]]
 
 
 class Fit:

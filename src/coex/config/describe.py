@@ -27,5 +27,6 @@ def describe(default: Any, paper: Any, prefix: str = "") -> list[Row]:
 
 def field_comments(config: type) -> dict[str, str]:
     """Returns the comments beside a dataclass's fields: they are where a setting is explained, and nowhere else."""
-    found = (_FIELD.match(line) for line in inspect.getsource(config).splitlines())
+    classes = [base for base in reversed(config.__mro__) if dataclasses.is_dataclass(base)]
+    found = (_FIELD.match(line) for base in classes for line in inspect.getsource(base).splitlines())
     return {match[1]: match[2] for match in found if match and match[2]}

@@ -115,15 +115,25 @@ class E3BConfig:
 
 
 @dataclass(frozen=True)
-class CoexE3BConfig:
-    """CoEX's bonus times E3B's."""
+class CoexE3BConfig(CoexConfig):
+    """CoEX's bonus times E3B's (after Henaff et al. 2023)."""
 
-    coex: CoexConfig = field(default_factory=CoexConfig)  # as of the bonus coex
     e3b: E3BConfig = field(default_factory=E3BConfig)  # as of the bonus e3b
 
     def views(self, game: str) -> dict[str, Shape]:
         """Returns the pictures that both look at."""
-        return self.coex.views(game) | self.e3b.views(game)
+        return super().views(game) | self.e3b.views(game)
+
+
+@dataclass(frozen=True)
+class CoexNovelDConfig(CoexConfig):
+    """NovelD's criterion on CoEX's counts (after Zhang et al. 2020, 2021)."""
+
+    alpha: float = 0.5  # share of the former state's 1/√N that is taken off
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_settings(self, weights="alpha")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from coex.config.archive import ArchiveConfig
 from coex.config.bonuses import ADMConfig, ClusterConfig, CoexConfig, SimHashConfig
-from coex.config.field import FIELD, CoexE3BConfig
+from coex.config.field import FIELD, CoexE3BConfig, CoexNovelDConfig
 from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
 from coex.config.run import RunConfig
 from coex.config.settings import flat_settings, with_settings
@@ -52,8 +52,13 @@ BONUSES = {
     ),
     "coex-e3b": BonusKind(
         "with CoEX's bonus times E3B's: rare in the run, and new in the episode (after Henaff et al. 2023)",
-        lambda game, is_paper: CoexE3BConfig(coex=_coex(game, is_paper=is_paper)),
+        lambda game, is_paper: CoexE3BConfig(**vars(_coex(game, is_paper=is_paper))),
         "coex.bonuses.product:CoexE3BBonus",
+    ),
+    "coex-noveld": BonusKind(
+        "with NovelD's bonus by CoEX's counts: rarer than the state before, once an episode (after Zhang et al. 2021)",
+        lambda game, is_paper: CoexNovelDConfig(**vars(_coex(game, is_paper=is_paper))),
+        "coex.bonuses.product:CoexNovelDBonus",
     ),
     **{
         name: BonusKind(f"with a bonus for {what}", settings, f"coex.bonuses.{target}", weight)

@@ -26,6 +26,7 @@ _TITLES = {
     "noveld": "NovelD",
     "e3b": "E3B",
     "coex-e3b": "CoEX×E3B",
+    "coex-noveld": "NovelD of CoEX",
     "phi-eb": "φ-EB",
     "cts": "CTS",
     "ae-simhash": "AE-SimHash",

@@ -69,6 +69,10 @@ def test_it_runs_what_is_missing_and_writes_one_page(
         ("--bonuses cts --steps 40 --out page.txt", "ends in .html"),
         ("--bonuses cts --steps 40 --render", "there is no run"),
         ("--bonuses coex-ram --steps 40", "no RAM truth"),
+        ("--bonuses cts --steps 40 --level x", "env.first_level takes a whole number"),
+        ("--bonuses cts --steps 40 --set coex:bonus.state=xy", "'coex' is not one of --bonuses"),
+        ("--bonuses cts --steps 40 --set cts:bonus.state=xy", "there is no setting 'bonus.state'"),
+        ("--bonuses cts --steps 40 --set cts:bonus.depth", "--set takes"),
     ],
 )
 def test_mistakes_are_said_before_anything_runs(
@@ -77,6 +81,18 @@ def test_mistakes_are_said_before_anything_runs(
     assert main(["compare", GAME, *arguments.split(), "--runs", str(tmp_path / "runs")]) == 2
     assert message in capsys.readouterr().err
     assert not commands
+
+
+def test_a_level_and_a_bonus_have_settings_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = "--level 5 --set coex:bonus.state=xy --set learner.gamma=0.9"
+    arguments = f"compare {GAME} --bonuses none,coex --steps 40 {settings} --runs {tmp_path} --list"
+    assert main(arguments.split()) == 0
+    plain, coex = capsys.readouterr().out.splitlines()
+    shared = "--set env.levels=1 --set env.first_level=5 {}--set learner.gamma=0.9 --out " + str(tmp_path)
+    assert shared.format("") + "/MiniGrid-Empty-5x5-v0-level-5/a2c-40-s0" in plain
+    assert shared.format("--set bonus.state=xy ") + "/MiniGrid-Empty-5x5-v0-level-5/a2c+coex-40-s0" in coex
+    assert main(f"compare freeway --bonuses none --steps 40 --level 1 --runs {tmp_path}".split()) == 2
+    assert "--level is for gym: environments" in capsys.readouterr().err
 
 
 def test_a_run_that_fails_ends_the_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

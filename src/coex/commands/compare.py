@@ -22,7 +22,8 @@ def add_commands(commands: Any) -> None:
         "stops, and the same command goes on.",
         epilog="examples:\n"
         "  coex compare freeway --bonuses none,coex,rnd,cts --steps 2e5 --seeds 3\n"
-        "  coex compare gym:MiniGrid-FourRooms-v0 --bonuses coex,e3b --learners a2c,ppo --steps 2e5\n"
+        "  coex compare gym:MiniGrid-MultiRoom-N4-S5-v1 --level 5 --bonuses coex,e3b --set coex:bonus.state=xy "
+        "--learners a2c,ppo --steps 2e5\n"
         "  coex compare montezuma --bonuses coex,rnd --steps 5e5 --list > queue.sh",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -34,16 +35,24 @@ def add_commands(commands: Any) -> None:
     compare.add_argument("--steps", metavar="N", required=True, help="agent steps of each run")
     compare.add_argument("--seeds", metavar="K", default="1", help="how many, from 0 on (default: %(default)s)")
     compare.add_argument("--score", metavar="X", help="the time to this mean return (default: half of the best)")
+    compare.add_argument(
+        "--level", metavar="N", help="of a gym: environment: all episodes begin in the layout of this seed"
+    )
     compare.add_argument("--preset", metavar="NAME", default="default", help="as of 'coex train'")
     compare.add_argument("--envs", metavar="N", help="as of 'coex train'")
     compare.add_argument("--workers", metavar="N", help="as of 'coex train'")
     compare.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", default=[], dest="assignments", help="for all of the runs"
+        "--set",
+        metavar="[BONUS:]KEY=VALUE",
+        action="append",
+        default=[],
+        dest="assignments",
+        help="for all of the runs, or for those of one bonus",
     )
     compare.add_argument(
         "--runs", metavar="DIR", type=Path, default=Path("runs/compare"), help="where runs go (default: %(default)s)"
     )
-    compare.add_argument("--out", metavar="FILE.html", type=Path, help="the page (default: DIR/GAME.html)")
+    compare.add_argument("--out", metavar="FILE.html", type=Path, help="the page (default: DIR/GAME.html, of a level GAME-level-N.html)")
     compare.add_argument("--list", action="store_true", help="run nothing: print the commands of what is missing")
     compare.add_argument("--render", action="store_true", help="run nothing: write the page of what is there")
     compare.add_argument("--quiet", action="store_true", help="show nothing but errors and what was written")
@@ -69,7 +78,7 @@ def _compare(options: argparse.Namespace) -> int:
     there = [out for out, _, _ in planned if (out / CONFIG).exists()]
     if not there:
         raise UsageError(f"there is no run in {options.runs} to show yet: leave --render away")
-    page = options.out or options.runs / f"{_slug(planned[0][1].game)}.html"
+    page = options.out or options.runs / f"{planned[0][0].parent.name}.html"
     score = None if options.score is None else float(options.score)
     for note in write_report(check_runs(there), page, with_video=False, warn=lambda _: None, score=score).notes:
         print(f"coex: {note}", file=sys.stderr)
@@ -96,26 +105,48 @@ def _plan(options: argparse.Namespace) -> list[tuple[Path, Any, list[str]]]:
         _check_number(options.score)
     steps, seeds = whole_number(options.steps, "--steps"), whole_number(options.seeds, "--seeds")
     named = {"num_envs": options.envs, "num_workers": options.workers}
-    settings = merge_settings(
-        {"total_steps": steps} | {name: value for name, value in named.items() if value is not None},
-        parse_assignments(options.assignments),
-    )
+    settings = {"total_steps": steps} | {name: value for name, value in named.items() if value is not None}
     shared = ["--steps", str(steps), "--preset", options.preset]
     shared += [word for option in ("envs", "workers") if (value := getattr(options, option)) is not None
                for word in (f"--{option}", value)]  # fmt: skip
-    shared += [word for assignment in options.assignments for word in ("--set", assignment)]
     shared += ["--quiet"] if options.quiet else []
+    bonuses = _names(options.bonuses, "--bonuses")
+    assignments = [_split(assignment, bonuses) for assignment in [*_level(options), *options.assignments]]
     planned = []
     for seed in range(seeds):  # a seed of everything first, then the next
         for learner in _names(options.learners, "--learners"):
-            for bonus in _names(options.bonuses, "--bonuses"):
+            for bonus in bonuses:
                 method = learner if bonus == _PLAIN else f"{learner}+{bonus}"
-                config = make_config(options.game, method, {**settings, "seed": seed}, options.preset)
+                own = [assignment for whose, assignment in assignments if whose in ("", bonus)]
+                merged = merge_settings(settings, parse_assignments(own))
+                config = make_config(options.game, method, {**merged, "seed": seed}, options.preset)
                 config.views()  # says so where a game cannot give what the method needs
-                out = options.runs / _slug(config.game) / f"{method.replace(':', '-')}-{steps}-s{seed}"
+                place = _slug(config.game) + (f"-level-{options.level}" if options.level is not None else "")
+                out = options.runs / place / f"{method.replace(':', '-')}-{steps}-s{seed}"
                 command = ["train", config.game, "--method", method, "--seed", str(seed), *shared]
+                command += [word for assignment in own for word in ("--set", assignment)]
                 planned.append((out, config, [*command, "--out", str(out), "--resume"]))
     return planned
+
+
+def _level(options: argparse.Namespace) -> list[str]:
+    """The settings that --level stands for."""
+    from coex.envs import is_atari, resolve_game
+
+    if options.level is None:
+        return []
+    if is_atari(resolve_game(options.game)):
+        raise UsageError("--level is for gym: environments: an Atari game has one layout")
+    return ["env.levels=1", f"env.first_level={options.level}"]
+
+
+def _split(assignment: str, bonuses: list[str]) -> tuple[str, str]:
+    """coex:bonus.state=xy → the bonus whose setting it is, and bonus.state=xy; "" for a setting of all runs."""
+    key, _, value = assignment.partition("=")
+    bonus, _, name = key.rpartition(":")
+    if bonus and bonus not in bonuses:
+        raise UsageError(f"--set {assignment}: {bonus!r} is not one of --bonuses ({', '.join(bonuses)})")
+    return bonus, f"{name}={value}" if "=" in assignment else name
 
 
 def _names(text: str, option: str) -> list[str]:

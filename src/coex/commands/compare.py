@@ -52,7 +52,9 @@ def add_commands(commands: Any) -> None:
     compare.add_argument(
         "--runs", metavar="DIR", type=Path, default=Path("runs/compare"), help="where runs go (default: %(default)s)"
     )
-    compare.add_argument("--out", metavar="FILE.html", type=Path, help="the page (default: DIR/GAME.html, of a level GAME-level-N.html)")
+    compare.add_argument(
+        "--out", metavar="FILE.html", type=Path, help="the page (default: DIR/GAME.html, of a level GAME-level-N.html)"
+    )
     compare.add_argument("--list", action="store_true", help="run nothing: print the commands of what is missing")
     compare.add_argument("--render", action="store_true", help="run nothing: write the page of what is there")
     compare.add_argument("--quiet", action="store_true", help="show nothing but errors and what was written")

@@ -34,6 +34,13 @@ def test_there_is_no_distance_without_a_location(letters, make_rollout):
     assert Diagnostics(GAME).observe(rollout, states(rollout, letters)) == {}
 
 
+def test_rooms_are_told_of_a_bonus_without_states_too(make_rollout):
+    diagnostics = Diagnostics(GAME)
+    diagnostics.observe(make_rollout(), {})
+    assert diagnostics.snapshot(has_clusters=False)["rooms/true"] > 0
+    assert not diagnostics.album.frames
+
+
 def test_a_world_without_ram_is_not_measured(make_rollout):
     diagnostics, rollout = Diagnostics("gym:Any-v0"), make_rollout()
     assert diagnostics.observe(rollout, states(rollout)) == {}

@@ -30,10 +30,9 @@ class Diagnostics:
 
     def observe(self, rollout: Rollout, states: States) -> dict[str, float]:
         """Takes in a rollout and the (T, N) parts of its states; returns the metrics of this rollout."""
-        if not states:
-            return {}
         rooms = states.get("c", np.zeros(tuple(rollout.actions.shape), np.int64))  # (T, N)
-        self.album.add(rooms, rollout)
+        if states:
+            self.album.add(rooms, rollout)
         return {} if self._evidence is None else self._compare(rooms, states, rollout.next_view("ram").numpy())
 
     def observe_play(

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from coex.archive.archive import Cell, Entry
+from coex.archive.cells import Seen
 from coex.archive.search import Search
 from coex.archive.ways import Way
 from coex.config.presets import make_config
@@ -76,3 +77,33 @@ def test_a_learned_cells_game_is_replaced_by_one_of_the_same_score_or_a_higher()
         assert np.mean(better[500]) == pytest.approx(0.3, abs=0.08)
         assert all(better[511])
         assert not any(better[400])
+
+
+def test_where_every_step_of_a_way_is_paid_for_a_shorter_one_is_better(hall: str) -> None:
+    with agent_for(hall, slots=1) as agent:
+        explorer, cell = agent.explorer, Cell(0, 0, 4, 4)
+        explorer.archive.entries[cell] = Entry(Way(0).then(bytes(9)), 0.0, b"", is_safe=True, visits=1)
+        assert [explorer._is_better(cell, 0.0, length, is_safe=True) for length in (8, 9, 10)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("rooms", "columns", "stays"),
+    [
+        ([3, 3, 7, 7], [4, 4, 4, 4], True),  # it left the room, as games saved at a door do
+        ([7, 7, 7, 7], [4, 4, 4, 4], False),
+        ([3, 3, 3, 3], [4, 5, 5, 5], True),
+        ([3, 3, 3, 3], [6, 6, 7, 4], False),
+    ],
+)
+def test_a_saved_game_that_is_not_seen_where_its_cell_says_is_dropped(
+    rooms: list[int], columns: list[int], stays: bool
+) -> None:
+    with agent_for("montezuma", slots=1) as agent:
+        explorer, cell = agent.explorer, Cell(3, 0, 4, 4)
+        for column in (1, 2, 4):
+            explorer.archive.entries[cell._replace(column=column)] = Entry(Way(0), 0.0, b"", is_safe=True, visits=1)
+        cells = np.stack([rooms, columns, [4] * 4], axis=-1)
+        seen = Seen(cells, np.ones(4, bool), np.zeros((4, 196), np.uint8))
+        explorer._check_origin(cell, explorer.archive.entries[cell], 4, is_lost=False, seen=seen)
+        assert (cell in explorer.archive.entries) == stays
+        assert explorer.misplaced == 1 - stays

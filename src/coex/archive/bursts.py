@@ -120,7 +120,7 @@ class BurstExplorer:
             return True
         if is_safe < old.is_safe:
             return False
-        if self._encoder.is_true:
+        if self._encoder.is_true or self._config.returns == "replay":  # where every step of a way is paid for
             return (score, -length) > (old.score, -old.way.length)
         # A false location with a short way must not push out a true one: there is no preference for short ways.
         as_good = score == old.score and bool(self._generator.random() < self._config.replace_chance)
@@ -130,8 +130,10 @@ class BurstExplorer:
         if self._encoder.is_true or self.archive.entries.get(origin) is not entry or len(self.archive) < 3:
             return
         is_doomed = is_lost and alive < _DOOMED_STEPS and not entry.is_safe
-        room, column, row = np.median(seen.cells[:_LOOK_STEPS], axis=0)
-        is_elsewhere = room != origin.room or max(abs(column - origin.column), abs(row - origin.row)) > 1
+        looks = seen.cells[:_LOOK_STEPS]
+        column, row = np.median(looks[:, 1:], axis=0)
+        far = max(abs(column - origin.column), abs(row - origin.row)) > 1
+        is_elsewhere = far or origin.room not in looks[:, 0]  # rooms have names: there is none between two of them
         if is_doomed or (alive >= _LOOK_STEPS and is_elsewhere):
             del self.archive.entries[origin]
             self.misplaced += 1

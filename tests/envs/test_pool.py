@@ -15,9 +15,10 @@ GAME = GameConfig()
 
 
 def make(num_workers: int = 0, game: str = "MontezumaRevenge", config: GameConfig = GAME, **shapes: Any) -> GamePool:
+    views = shapes or VIEWS
     return GamePool(
-        game, config, num_slots=3, num_steps=60, num_workers=num_workers, views=shapes or VIEWS
-    )  # fmt: skip
+        game, config, num_slots=3, num_steps=60, num_workers=num_workers, views=views, restores=game in ROMS
+    )
 
 
 def draw(length: int, seed: int, num_actions: int = 18) -> bytes:
@@ -112,3 +113,20 @@ def test_every_game_begins_and_goes_on_the_same_whatever_was_played_before(games
                 pool.play([Plan(slot, others, Start(9 + slot))])
                 pool.play([Plan(slot, actions[half:], Start(21, actions[:half], saved))])
                 assert look(pool, slot, whole)[: len(whole) - half] == expected[half:], name
+
+
+def test_the_beginning_of_a_life_is_saved_whatever_else_is() -> None:
+    with make() as pool:
+        [played] = pool.play([Plan(0, b"\x03" * 60, Start(1), save_every=7)])
+        assert played.is_lost
+        assert len(played) % 7
+        [saved] = pool.fetch([(0, len(played))])
+        assert saved
+
+
+def test_a_pool_that_goes_back_by_replay_keeps_no_saved_games() -> None:
+    with GamePool(
+        "MontezumaRevenge", GAME, num_slots=1, num_steps=9, num_workers=0, views=VIEWS, restores=False
+    ) as pool:
+        pool.play([Plan(0, draw(5, 1), Start(1))])
+        assert pool.fetch([(0, 3), (0, 5)]) == [b"", b""]

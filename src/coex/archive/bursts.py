@@ -61,8 +61,6 @@ class BurstExplorer:
         for plan, (cell, entry), played in zip(plans, origins, self._pool.play(plans), strict=True):
             self.steps += played.steps
             rewards += played.rewards.sum()
-            if len(played) < 2:
-                continue
             views = {name: view[plan.slot, 1 : len(played) + 1] for name, view in self._pool.views.items()}
             scores = entry.score + played.rewards.cumsum()
             seen = self._encoder.encode(views, scores)
@@ -109,17 +107,12 @@ class BurstExplorer:
                 wanted.append((cell, t, is_safe))
             else:
                 self.archive.entries[cell].visits += 1
-        saves = self._fetch(plan.slot, [t + 1 for _, t, _ in wanted])
+        saves = self._pool.fetch([(plan.slot, t + 1) for _, t, _ in wanted])
         for (cell, t, is_safe), saved in zip(wanted, saves, strict=True):
             old = self.archive.entries.get(cell)
             self.archive.entries[cell] = Entry(
                 entry.way.then(plan.actions[: t + 1]), float(scores[t]), saved, is_safe, (old.visits if old else 0) + 1
             )
-
-    def _fetch(self, slot: int, steps: list[int]) -> list[bytes]:
-        if self._config.returns == "replay":
-            return [b""] * len(steps)
-        return self._pool.fetch([(slot, step) for step in steps])
 
     def _is_better(self, cell: Cell, score: float, length: int, is_safe: bool) -> bool:
         old = self.archive.entries.get(cell)
@@ -127,17 +120,20 @@ class BurstExplorer:
             return True
         if is_safe < old.is_safe:
             return False
-        if self._encoder.is_true:
+        if self._encoder.is_true or self._config.returns == "replay":  # where every step of a way is paid for
             return (score, -length) > (old.score, -old.way.length)
         # A false location with a short way must not push out a true one: there is no preference for short ways.
-        return is_safe and (score > old.score or bool(self._generator.random() < self._config.replace_chance))
+        as_good = score == old.score and bool(self._generator.random() < self._config.replace_chance)
+        return is_safe and (score > old.score or as_good)
 
     def _check_origin(self, origin: Cell, entry: Entry, alive: int, is_lost: bool, seen: Seen) -> None:
         if self._encoder.is_true or self.archive.entries.get(origin) is not entry or len(self.archive) < 3:
             return
         is_doomed = is_lost and alive < _DOOMED_STEPS and not entry.is_safe
-        room, column, row = np.median(seen.cells[:_LOOK_STEPS], axis=0)
-        is_elsewhere = room != origin.room or max(abs(column - origin.column), abs(row - origin.row)) > 1
+        looks = seen.cells[:_LOOK_STEPS]
+        column, row = np.median(looks[:, 1:], axis=0)
+        far = max(abs(column - origin.column), abs(row - origin.row)) > 1
+        is_elsewhere = far or origin.room not in looks[:, 0]  # rooms have names: there is none between two of them
         if is_doomed or (alive >= _LOOK_STEPS and is_elsewhere):
             del self.archive.entries[origin]
             self.misplaced += 1

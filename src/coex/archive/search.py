@@ -138,9 +138,7 @@ class Search:
                 new.append((key, t))
             else:
                 old.visits += 1
-        saves = (
-            pool.fetch([(plan.slot, t + 1) for _, t in new]) if plan.start and plan.start.saved else [b""] * len(new)
-        )
+        saves = pool.fetch([(plan.slot, t + 1) for _, t in new])
         for (key, t), saved in zip(new, saves, strict=True):
             old = self._spots.get(key)
             spot = _Spot(path + plan.actions[: t + 1], saved, key, seen.prints[t])
@@ -201,9 +199,7 @@ class Tracer:
         return None
 
     def _record(self, plan: Plan, played: Played, length: int, seen: Seen, played_before: int = 0) -> Trace:
-        saves = [b""] * length
-        if self._config.returns == "restore":
-            saves = self._pool.fetch([(plan.slot, played_before + t + 1) for t in range(length)])
+        saves = self._pool.fetch([(plan.slot, played_before + t + 1) for t in range(length)])
         frames = self._pool.views[GREY][plan.slot, 1 : length + 1].copy()
         reward, is_over = float(played.rewards[:length].sum()), played.is_over and length == len(played)
         return Trace(plan.actions[:length], frames, seen.cells[:length], seen.prints[:length], saves, reward, is_over)

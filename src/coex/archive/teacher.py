@@ -1,15 +1,14 @@
 """Teaching a policy by its own search: imitate, play real games, search from where they failed, imitate."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from coex.archive.cells import GREY, CellEncoder
-from coex.archive.lessons import STACK, Lessons, Segment
+from coex.archive.games import SAVE_EVERY, RealGame, step_before
+from coex.archive.lessons import STACK, Lessons
 from coex.archive.search import Search, State, Tracer
 from coex.archive.ways import Way
 from coex.config.archive import ArchiveConfig
@@ -21,30 +20,8 @@ from coex.learners.networks import ActorCritic, SamplingPolicy
 from coex.rollouts.rollout import Episode
 
 _CHUNK = 32  # steps of a game between two looks at where it has come to
-_SAVE_EVERY = 4  # steps
 _LEAST_BACK, _SECOND_BACK = 8, 110  # steps before a failure that a search begins at, and its second try
 _VALUE_WEIGHT = 0.5
-
-
-@dataclass
-class _Game:
-    """A real game that the policy plays."""
-
-    number: int  # of its start
-    frames: list[NDArray[np.uint8]]  # (84, 84): the policy saw frames t to t + 3 before step t
-    seen: list[tuple[NDArray[np.int64], NDArray[np.uint8]]]  # the cell and the look before each step
-    actions: bytearray = field(default_factory=bytearray)
-    rewards: list[float] = field(default_factory=list)
-    views: list[dict[str, NDArray[np.uint8]]] = field(default_factory=list)  # not yet looked at
-    failures: list[tuple[int, int]] = field(default_factory=list)  # first step of the life, step of the failure
-    life_from: int = 0
-    new_at: int = 0  # the step that led to a new place last
-    places: set[tuple[int, ...]] = field(default_factory=set)
-    is_over: bool = False
-
-    def scores(self) -> NDArray[np.float64]:
-        """(L + 1,) before each step, and at the end."""
-        return np.concatenate([[0.0], np.cumsum(self.rewards)])
 
 
 class Teacher:
@@ -153,7 +130,8 @@ class Teacher:
         first = [self._before(games[slot], slot, failure, self._back()) for slot, failure in picks]
         second = [self._before(games[slot], slot, failure, _SECOND_BACK) for slot, failure in picks]
         for game in games:
-            self._keep_own(game)
+            for segment in game.stretches(self._config.own_steps):
+                self.lessons.add(segment)
         searches = [Search(state, self._config, self._config.search_steps) for state in first]
         self.tracer.search(searches)
         again = [
@@ -180,16 +158,10 @@ class Teacher:
         order = self.generator.permutation(len(failures))[: self._config.repairs_per_game]
         return [failures[i] for i in order.tolist()]
 
-    def _before(self, game: _Game, slot: int, failure: tuple[int, int], back: int) -> State:
+    def _before(self, game: RealGame, slot: int, failure: tuple[int, int], back: int) -> State:
         """Returns the state some steps before a failure, but not before its life began."""
-        life_from, at = failure
-        step = max(at - back, life_from) // _SAVE_EVERY * _SAVE_EVERY
-        if step < life_from:
-            step += _SAVE_EVERY
-        step = min(step, at // _SAVE_EVERY * _SAVE_EVERY)
-        saved = b""
-        if step and self._config.returns == "restore":
-            [saved] = self._pool.fetch([(slot, step)])
+        step = step_before(failure, back)
+        [saved] = self._pool.fetch([(slot, step)]) if step else [b""]
         cell, look = game.seen[step]
         room, column, row = cell.tolist()
         return State(
@@ -200,27 +172,13 @@ class Teacher:
             float(game.scores()[step]),
         )
 
-    def _keep_own(self, game: _Game) -> None:
-        """Learns the stretches from a life's beginning or a reward to the next reward."""
-        begins = {first for first, _ in game.failures} | {game.life_from, 0}
-        rewarded = [t for t, reward in enumerate(game.rewards) if reward > 0]
-        scores = game.scores()
-        for t in rewarded:
-            first = max([b for b in begins if b <= t] + [r + 1 for r in rewarded if r < t])
-            if t + 1 - first <= self._config.own_steps and t < len(game.seen):
-                frames = np.stack(game.frames[first : t + STACK])
-                cells = np.stack([cell for cell, _ in game.seen[first : t + 1]])
-                looks = np.stack([look for _, look in game.seen[first : t + 1]])
-                actions = bytes(game.actions[first : t + 1])
-                self.lessons.add(Segment(frames, actions, cells, looks, float(scores[first])))
-
     @torch.no_grad()
-    def _play(self, numbers: list[int]) -> list[_Game]:
+    def _play(self, numbers: list[int]) -> list[RealGame]:
         """Plays a real game in each slot, until it is over, stuck or too long."""
         policy = SamplingPolicy(self.network)
         states = [self.real_start(number) for number in numbers]
         games = [
-            _Game(state.start.number, list(state.frames), [(np.array(state.cell), state.look)]) for state in states
+            RealGame(state.start.number, list(state.frames), [(np.array(state.cell), state.look)]) for state in states
         ]
         self._pool.play([Plan(slot, b"", Start(number)) for slot, number in enumerate(numbers)])
         while active := [slot for slot, game in enumerate(games) if not game.is_over]:
@@ -232,12 +190,12 @@ class Teacher:
                 self._look(game)
         return games
 
-    def _step(self, games: list[_Game], active: list[int], policy: SamplingPolicy) -> None:
+    def _step(self, games: list[RealGame], active: list[int], policy: SamplingPolicy) -> None:
         observations = np.stack([np.stack(games[slot].frames[-STACK:], axis=-1) for slot in active])
         draws = torch.from_numpy(self.generator.random(len(active))).float()
         actions, _, _ = policy.act(torch.from_numpy(observations).to(self.network.device), draws)
         plans = [
-            Plan(slot, bytes([action]), save_every=_SAVE_EVERY)
+            Plan(slot, bytes([action]), save_every=SAVE_EVERY)
             for slot, action in zip(active, actions.tolist(), strict=True)
         ]
         for plan, played in zip(plans, self._pool.play(plans), strict=True):
@@ -248,11 +206,10 @@ class Teacher:
             game.frames.append(views[GREY][0].copy())
             game.views.append({name: view[0].copy() for name, view in views.items()})
             if played.is_lost:
-                game.failures.append((game.life_from, len(game.actions) - 1))
-                game.life_from = len(game.actions)
+                game.lose()
             game.is_over = played.is_over or len(game.actions) >= self._config.max_game_steps
 
-    def _look(self, game: _Game) -> None:
+    def _look(self, game: RealGame) -> None:
         """Finds out where a game has come to since the last look, and whether it is stuck."""
         if not game.views:
             return

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coex.envs.atari import AtariGame, SavedGame
+from coex.envs.atari import SavedGame
 from coex.envs.game import Game, make_game
 from coex.envs.game_config import GameConfig
 from coex.envs.processes import Channel, InProcess, close_workers, count_workers, split_evenly, start_worker
@@ -31,7 +31,7 @@ class Plan(NamedTuple):
     slot: int
     actions: bytes
     start: Start | None = None  # None: where the slot stands
-    save_every: int = 1  # steps; 0: nothing is saved
+    save_every: int = 1  # steps; the beginning of a life is saved too
 
 
 class Played(NamedTuple):
@@ -59,8 +59,9 @@ class Played(NamedTuple):
 class _Slot:
     """One game, and what can be gone back to since its last start."""
 
-    def __init__(self, game: Any, rows: Sequence[Views]) -> None:
+    def __init__(self, game: Any, rows: Sequence[Views], restores: bool) -> None:
         self.game = game
+        self.restores = restores
         self.steps = 0  # since the start
         self.saves: dict[int, SavedGame] = {}  # by the steps before them
         self._rows = rows
@@ -76,7 +77,7 @@ class _Slot:
             rewards.append(reward)
             is_over = terminated or truncated
             is_lost = game.lives < lives or (is_over and reward <= 0)
-            if plan.save_every and self.steps % plan.save_every == 0 and isinstance(game, AtariGame):
+            if self.restores and (is_lost or self.steps % plan.save_every == 0):
                 self.saves[self.steps] = game.save()
             if is_lost or is_over:
                 break
@@ -111,7 +112,7 @@ def make_pool_game(game: str, config: GameConfig) -> Game:
 class _PoolWorker:
     """Plays the plans of its slots, one after the other."""
 
-    def __init__(self, game: str, config: GameConfig, slots: slice, views: Mapping[str, Any]) -> None:
+    def __init__(self, game: str, config: GameConfig, slots: slice, views: Mapping[str, Any], restores: bool) -> None:
         arrays = {name: _lay(*view) for name, view in views.items()}  # (N, T + 1, …)
         self._slots = {}
         for slot in range(slots.start, slots.stop):
@@ -119,7 +120,7 @@ class _PoolWorker:
                 {name: view[slot, row] for name, view in arrays.items()}
                 for row in range(len(next(iter(arrays.values()))[slot]))
             ]
-            self._slots[slot] = _Slot(make_pool_game(game, config), rows)
+            self._slots[slot] = _Slot(make_pool_game(game, config), rows, restores)
         self.action_names: list[str] = self._slots[slots.start].game.action_names
 
     def answer(self, request: str, payload: Any, members: slice) -> Any:
@@ -147,10 +148,12 @@ class GamePool:
         num_steps: int,
         num_workers: int = -1,
         views: Mapping[str, Shape],
+        restores: bool = True,
     ) -> None:
-        """`num_steps`: of a plan at most; `num_workers` as in `VectorEnv`."""
+        """`num_steps`: of a plan at most; `num_workers` as in `VectorEnv`; `restores`: games are saved as they go."""
         self.num_slots = num_slots
         self.num_steps = num_steps
+        self._restores = restores
         buffers = {
             name: (RawArray(ctypes.c_uint8, num_slots * (num_steps + 1) * int(np.prod(shape))),
                    (num_slots, num_steps + 1, *shape))
@@ -161,7 +164,7 @@ class GamePool:
         self._workers: list[Channel] = []
         try:
             for share in self._shares:
-                make = functools.partial(_PoolWorker, game, config, share, buffers)
+                make = functools.partial(_PoolWorker, game, config, share, buffers, restores)
                 if num_workers == 0:
                     worker = make()
                     self._workers.append(Channel(share, InProcess(worker, share)))
@@ -179,7 +182,9 @@ class GamePool:
         return self._ask("play", plans, [plan.slot for plan in plans])
 
     def fetch(self, saves: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Returns the games that slots saved after so many steps since their starts, packed."""
+        """Returns the games that slots saved after so many steps since their starts, packed; empty without saving."""
+        if not self._restores:
+            return [b""] * len(saves)
         return self._ask("fetch", saves, [slot for slot, _ in saves])
 
     def _ask(self, request: str, payload: Sequence[Any], slots: Sequence[int]) -> list[Any]:

@@ -36,6 +36,7 @@ def make_pool(config: RunConfig) -> GamePool:
         num_steps=max(_LONGEST_PLAN, config.learner.burst_steps),
         num_workers=config.num_workers,
         views={GREY: (84, 84), **config.views(), **diagnostic_views(config)},
+        restores=config.learner.returns == "restore",
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from coex.config.bonuses import CoexConfig
 from coex.config.checks import check_settings
+from coex.config.grid import Grid
 from coex.envs import Shape
 from coex.envs.views import POLICY_SHAPE
 from coex.errors import UsageError
@@ -124,6 +125,11 @@ class CoexE3BConfig:
     def views(self, game: str) -> dict[str, Shape]:
         """Returns the pictures that both look at."""
         return self.coex.views(game) | self.e3b.views(game)
+
+    @property
+    def grid(self) -> Grid:
+        """Returns the grid that x and y are cells of."""
+        return self.coex.grid
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,9 @@ class Oracle(torch.nn.Module):
 
 def test_a_model_that_knows_is_less_than_a_cell_off() -> None:
     generator = torch.Generator().manual_seed(0)
-    blocks = localisation.gather_held_out("Seaquest", np.random.SeedSequence(0), generator)
+    blocks = localisation.gather_held_out(
+        "Seaquest", localisation.evaluation_views(Oracle.config), np.random.SeedSequence(0), generator
+    )
     for block in blocks:
         for views in (block.views, block.final_views):
             cells = ram.player_grid_cell("Seaquest", views["ram"].numpy())

@@ -32,7 +32,7 @@ def test_every_transition_is_in_one_block(steps, envs, minibatch, shapes, make_r
     rollout.views["rgb160"] = torch.arange((steps + 1) * envs).view(steps + 1, envs)  # stand for frames
     rollout.final_index = torch.tensor([(steps - 1, 0), (0, envs - 1)])
     rollout.final_views["rgb160"] = torch.tensor([7, 8])
-    blocks = list(split_into_blocks(rollout, minibatch))
+    blocks = list(split_into_blocks(rollout, "rgb160", minibatch))
     assert {tuple(block.actions.shape) for block in blocks} == shapes
     assert sorted(torch.cat([block.actions.flatten() for block in blocks]).tolist()) == list(range(steps * envs))
     for block in blocks:
@@ -50,7 +50,7 @@ def test_blocks_have_the_features_of_one_pass(make_rollout):
         locator.model, rollout.views["rgb160"], rollout.final_index, rollout.final_views["rgb160"]
     ).attention
     rollout.log_probs = torch.arange(28).view(7, 4)  # tells where a block's transitions belong
-    for block in split_into_blocks(rollout, 6):
+    for block in split_into_blocks(rollout, "rgb160", 6):
         part = locator._forward(block).attention
         torch.testing.assert_close(part.flatten(0, 1), whole.flatten(0, 1)[block.log_probs.flatten()])
 
@@ -66,7 +66,7 @@ def test_it_takes_a_step_for_each_block_of_each_epoch(make_rollout):
     locator, rollout = make_locator(minibatch=6, epochs=3), make_rollout(steps=4, envs=3)
     locator.fit(rollout, locator.locate(rollout).features)
     steps = locator.state_dict()["optimizer"]["state"][0]["step"]
-    assert steps == 3 * len(list(split_into_blocks(rollout, 6))) == 3 * 3
+    assert steps == 3 * len(list(split_into_blocks(rollout, "rgb160", 6))) == 3 * 3
 
 
 def test_it_learns_nothing_from_actions_that_were_in_no_doubt(make_rollout):

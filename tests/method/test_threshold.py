@@ -4,10 +4,13 @@ import copy
 
 import numpy as np
 import pytest
+import torch
 
 from coex.analysis.agreement import agreement, gather
 from coex.config.bonuses import ClusterConfig
 from coex.config.presets import GAMES, make_config
+from coex.envs import make_game
+from coex.envs.game_config import GameConfig
 from coex.method.rooms import RoomClusters
 from coex.method.threshold import FIRST_OBSERVATIONS, choose_threshold
 
@@ -43,12 +46,33 @@ def test_two_rooms_are_told_apart_however_rare_one_is(share: float) -> None:
     assert agreement(names, is_other.astype(int))["ari"] == 1.0
 
 
-def test_of_few_pictures_that_come_again_each_is_a_room() -> None:
+def test_few_pictures_that_come_again_are_one_room() -> None:
     generator = np.random.default_rng(0)
     pictures = room(generator, np.zeros(16), 60)
-    shown = generator.integers(60, size=4_000)
-    names = RoomClusters(AUTO).assign(pictures[shown])
-    assert agreement(names, shown)["ari"] == 1.0
+    assert set(RoomClusters(AUTO).assign(pictures[generator.integers(60, size=4_000)])) == {0}
+
+
+@pytest.mark.parametrize("world", ["FourRooms-v0", "MultiRoom-N4-S5-v1"])
+@pytest.mark.parametrize(("levels", "first_level"), [(1, 5), (1, 3), (6, 0)])
+def test_a_layout_of_minigrid_is_a_room(world: str, levels: int, first_level: int) -> None:
+    """All of it is in one picture, in which a step of the player changes as much as an open door does."""
+    pytest.importorskip("minigrid")
+    config = GameConfig(frame_skip=1, max_noops=0, levels=levels, first_level=first_level)
+    game = make_game(f"gym:MiniGrid-{world}", config, np.random.SeedSequence(0))
+    generator = np.random.default_rng(0)
+    clusters = RoomClusters(ClusterConfig(threshold=0.0))
+    frames = np.zeros((FIRST_OBSERVATIONS, 84, 84, 3), np.uint8)
+    for frame, step in zip(frames, range(FIRST_OBSERVATIONS), strict=True):
+        if step % 40 == 0:
+            game.reset()
+        _, terminated, truncated = game.step(int(generator.integers(len(game.action_names))))
+        game.paint({"rgb84": frame}, fresh=False)
+        if terminated or truncated:
+            game.reset()
+    game.close()
+    names = clusters.assign(clusters.embed(torch.from_numpy(frames)))
+    assert len(clusters) == levels
+    assert len(set(names[-40:])) == 1  # of one episode
 
 
 def test_layouts_of_many_episodes_are_the_rooms() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from coex.config.grid import even_grid, model_grid
 from coex.report.build import collect, make_page
-from coex.report.grid import cell_centres, field_size, tile_size
 
 from .conftest import append, serving, write_run
 
@@ -167,12 +167,12 @@ def test_a_report_is_the_same_page(chromium: Any, tmp_path: Path) -> None:
     visit.page.wait_for_selector(".charts .u-over")
     assert visit.page.locator("h1").text_content() == "A2C+CoEX"
     geometry = (
-        "(locator) => { const {centre, tile, field} = place(locator); return [centre(0), centre(8), tile, field]; }"
+        "(grid) => { const {cells, centre, tile, field} = place(grid); "
+        "return [centre(0), centre(cells - 1), tile, field]; }"
     )
-    for locator in ("adm", "ram"):
-        centres = cell_centres(locator)
-        expected = [centres[0], centres[8], tile_size(locator), field_size(locator)]
-        assert visit.page.evaluate(geometry, locator) == pytest.approx(expected)
+    for grid in (model_grid(9, 16), even_grid(9), model_grid(4, 32)):
+        expected = [grid.centres[0], grid.centres[-1], grid.tile, grid.field]
+        assert visit.page.evaluate(geometry, grid._asdict()) == pytest.approx(expected)
     visit.leave()
     visit = Visit(chromium, both.as_uri())
     visit.page.wait_for_selector(".games .u-over")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from coex.config.grid import model_grid
 from coex.runs.lock import RunLock
 from coex.runs.visits import describe_visits, saved_visits
 from coex.watch import tail
@@ -265,7 +266,13 @@ def test_the_map_counts_by_room_and_cell() -> None:
     rng.shuffle(keys)
     counts = rng.integers(1, 50, len(keys))
     shown = describe_visits(
-        7, "xycR", "adm", keys, counts, {3: np.zeros((84, 84), np.uint8)}, np.array([[3, 8], [3, 8], [3, 1]])
+        7,
+        "xycR",
+        model_grid(9, 16),
+        keys,
+        counts,
+        {3: np.zeros((84, 84), np.uint8)},
+        np.array([[3, 8], [3, 8], [3, 1]]),
     )
     assert shown["num_states"] == len(keys)
     for room in shown["rooms"]:
@@ -286,13 +293,13 @@ def test_the_map_counts_by_room_and_cell() -> None:
 
 def test_a_checkpoint_that_cannot_be_read_has_no_map(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
-    assert saved_visits(run, "xyc", "adm") is None
+    assert saved_visits(run, "xyc", model_grid(9, 16)) is None
     place = run / "checkpoints" / "step-000000000100"
     place.mkdir(parents=True)
     (place / "arrays.npz").write_bytes(b"PK\x03\x04 broken")
-    assert saved_visits(run, "xyc", "adm") is None
+    assert saved_visits(run, "xyc", model_grid(9, 16)) is None
     np.savez(place / "arrays.npz", other=np.zeros(3))
-    assert saved_visits(run, "xyc", "adm") is None
+    assert saved_visits(run, "xyc", model_grid(9, 16)) is None
 
 
 def test_only_what_a_map_is_made_of_must_be_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,11 +314,11 @@ def test_only_what_a_map_is_made_of_must_be_small(tmp_path: Path, monkeypatch: p
         "agent/explorer/archive/saved/joined": np.zeros(20_000, np.uint8),
     }
     np.savez(place / "arrays.npz", **arrays)
-    shown = saved_visits(tmp_path / "run", "xyc", "adm")
+    shown = saved_visits(tmp_path / "run", "xyc", model_grid(9, 16))
     assert shown is not None
     assert shown["rooms"][0]["visits"] == 5
     arrays |= {"agent/bonus/counts/keys": np.zeros((2_000, 3), int), "agent/bonus/counts/counts": np.ones(2_000, int)}
     np.savez(place / "arrays.npz", **arrays)
-    assert saved_visits(tmp_path / "run", "xyc", "adm") is None
+    assert saved_visits(tmp_path / "run", "xyc", model_grid(9, 16)) is None
     monkeypatch.undo()
-    assert saved_visits(tmp_path / "run", "xyc", "adm") is not None
+    assert saved_visits(tmp_path / "run", "xyc", model_grid(9, 16)) is not None

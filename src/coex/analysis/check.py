@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from coex.analysis.localisation import UniformPolicy
 from coex.bonuses import BonusContext
+from coex.config.bonuses import CoexConfig
+from coex.config.grid import Grid
 from coex.config.presets import make_config
 from coex.config.run import RunConfig
+from coex.config.settings import flat_settings, merge_settings
 from coex.core.threads import one_thread
 from coex.envs import POLICY_SHAPE, VectorEnv
 from coex.envs.views import Frame
-from coex.method.adm import GRID
 from coex.method.bonus import CoexBonus
-from coex.method.locator import VIEW
 from coex.rollouts.collector import Collector
 from coex.rollouts.rollout import Rollout, Transitions
 
@@ -38,9 +39,10 @@ class World:
     actions: list[str]
     steps: int
     found_at: float  # times chance: from there on, the player counts as found
+    grid: Grid = CoexConfig().grid  # of the model
     accuracy: float = 0.0  # right guesses of the action, in the last quarter of the steps
     changed: float = 0.0  # share of the steps that changed anything in the picture
-    attention: NDArray[np.float64] = field(default_factory=lambda: np.zeros((GRID, GRID)))  # on `picture`
+    attention: NDArray[np.float64] = field(default_factory=lambda: np.zeros((1, 1)))  # on `picture`, by cell
     cells: int = 0  # where the most attended cell lay, in the last quarter
     rooms: int = 0
     threshold: float = 0.0  # τ
@@ -50,8 +52,9 @@ class World:
     has_fractions: bool = False  # a reward was no whole number
     env_rate: float = 0.0  # steps/s
     rate: float = 0.0  # steps/s with the model learning
-    picture: Frame = field(default_factory=lambda: np.zeros((160, 160, 3), np.uint8))  # the last
+    picture: Frame = field(default_factory=lambda: np.zeros((1, 1, 3), np.uint8))  # the last, as the model sees it
     samples: list[Frame] = field(default_factory=list)  # of the largest rooms
+    changes: dict[str, Any] = field(default_factory=dict)  # settings that were given, by their full names
 
     @property
     def skill(self) -> float:
@@ -68,15 +71,20 @@ class World:
         return self.rooms > _MANY_ROOMS * self.steps
 
 
-def check(game: str, steps: int, seed: int, num_workers: int = -1) -> World:
-    """Plays at random for so many steps, with the attentive dynamics model learning, and returns what was seen."""
-    config = make_config(game, METHOD, {"bonus": {"clusters": {"threshold": 0.0}}, "num_workers": num_workers})
+def check(game: str, steps: int, seed: int, num_workers: int = -1, changes: dict[str, Any] | None = None) -> World:
+    """Plays at random for so many steps, with the attentive dynamics model learning, and returns what was seen.
+
+    `changes` are nested settings of a run, such as `{"bonus": {"adm": {"grid": 4}}}`.
+    """
+    chosen = {"bonus": {"clusters": {"threshold": 0.0}}, "num_workers": num_workers}
+    config = make_config(game, METHOD, merge_settings(chosen, changes or {}))
     env_seed, acting_seed, bonus_seed = np.random.SeedSequence(seed).spawn(3)
     views = {"policy": POLICY_SHAPE, **config.views(), "rgb84": (84, 84, 3)}
     with VectorEnv(
         config.game, config.env, num_envs=NUM_ENVS, num_workers=num_workers, views=views, seed=env_seed
     ) as env:
-        world = World(config.game, env.action_names, 0, config.bonus.adm.found_at)
+        world = World(config.game, env.action_names, 0, config.bonus.adm.found_at, config.grid)
+        world.changes = flat_settings(changes or {})
         torch.manual_seed(seed)
         bonus = _make_bonus(config, env.num_actions, bonus_seed)
         generator = torch.Generator().manual_seed(int(acting_seed.generate_state(1)[0]))
@@ -100,6 +108,7 @@ def _play(world: World, bonus: CoexBonus, collector: Collector, policy: UniformP
     samples: dict[int, Frame] = {}
     memory: list[Transitions] = []
     generator = np.random.default_rng(0)
+    view = bonus.config.adm.view
     changed, env_seconds, seconds = 0.0, 0.0, 0.0
     while world.steps < steps:
         before = time.monotonic()
@@ -113,9 +122,9 @@ def _play(world: World, bonus: CoexBonus, collector: Collector, policy: UniformP
             for old in generator.permutation(len(memory))[:_AGAIN].tolist():
                 assert bonus.encoder.locator is not None
                 bonus.encoder.locator.fit(memory[old], None)
-            memory = [_remember(rollout), *memory[: _REMEMBERED - 1]]
+            memory = [_remember(rollout, view), *memory[: _REMEMBERED - 1]]
         _count_rewards(world, rollout)
-        moved = (rollout.views[VIEW][:-1] != rollout.next_view(VIEW)).flatten(2).any(-1)  # (T, N)
+        moved = (rollout.views[view][:-1] != rollout.next_view(view)).flatten(2).any(-1)  # (T, N)
         changed += float(moved.float().sum())
         rooms, frames = rewarded.states["c"].ravel(), rollout.next_view("rgb84").flatten(0, 1).numpy()
         for room in np.unique(rooms).tolist():
@@ -125,9 +134,9 @@ def _play(world: World, bonus: CoexBonus, collector: Collector, policy: UniformP
         if world.steps > (1 - _JUDGED) * steps:
             accuracies.append(metrics["adm/accuracy"])
             cells |= set(zip(rewarded.states["x"].ravel().tolist(), rewarded.states["y"].ravel().tolist(), strict=True))
-            looked = bonus.attend({VIEW: rollout.views[VIEW][-1]})
+            looked = bonus.attend({view: rollout.views[view][-1]})
             assert looked is not None
-            world.picture = rollout.views[VIEW][-1, 0].numpy().copy()
+            world.picture = rollout.views[view][-1, 0].numpy().copy()
             world.attention = looked[0].double().numpy()
     world.accuracy = float(np.mean(accuracies))
     world.changed = changed / world.steps
@@ -140,15 +149,15 @@ def _play(world: World, bonus: CoexBonus, collector: Collector, policy: UniformP
     world.env_rate, world.rate = world.steps / env_seconds, world.steps / seconds
 
 
-def _remember(rollout: Rollout) -> Transitions:
+def _remember(rollout: Rollout, view: str) -> Transitions:
     """Returns a copy of what the model learns from: the collector uses its buffers again."""
     return Transitions(
-        views={VIEW: rollout.views[VIEW].clone()},
+        views={view: rollout.views[view].clone()},
         actions=rollout.actions,
         log_probs=rollout.log_probs,
         scores=rollout.scores,
         final_index=rollout.final_index,
-        final_views={VIEW: rollout.final_views[VIEW]},
+        final_views={view: rollout.final_views[view]},
     )
 
 
@@ -166,7 +175,10 @@ def describe_world(world: World) -> list[tuple[str, str]]:
     rows = [
         ("actions", f"{len(world.actions)}: {', '.join(world.actions[:8])}{' …' if len(world.actions) > 8 else ''}"),
         ("something obeys them", f"{found} ({chance}; found from {world.found_at} times on)"),
-        ("where", f"{world.cells} of {GRID * GRID} cells in the last quarter of the steps" if world.is_found else "-"),
+        (
+            "where",
+            f"{world.cells} of {world.grid.cells**2} cells in the last quarter of the steps" if world.is_found else "-",
+        ),
         ("picture changes", f"in {world.changed:.0%} of the steps"),
         ("rooms", f"{world.rooms} at τ = {world.threshold:.3g}, chosen from the first observations"),
     ]
@@ -188,13 +200,14 @@ def describe_world(world: World) -> list[tuple[str, str]]:
 def advise(world: World) -> list[str]:
     """Returns what to try, most important first."""
     advice: list[str] = []
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = dict(world.changes)
     if world.changed < 0.01:
         advice.append("The picture hardly ever changes: is it the right one?")
     elif not world.is_found:
         advice.append(
-            f"Look for longer (--steps {10 * world.steps}). If nothing is found then: is the player visible, at least "
-            "8 and at most 60 of 160 pixels large? Does it move over the picture? A camera that follows it hides it."
+            f"Look for longer (--steps {10 * world.steps}). If nothing is found then: is the player visible, and does "
+            "it move over the picture? A camera that follows it hides it. A player that fills more than a third of the "
+            "picture's side wants fewer cells (--set bonus.adm.grid=4), one of less than a twentieth more of them (19)."
         )
     letters = "xy" if world.rooms == 1 or world.has_noisy_rooms else "xyc"
     if world.rewards and not world.has_fractions:

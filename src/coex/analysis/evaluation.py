@@ -87,6 +87,7 @@ def _play(
 ) -> tuple[list[Episode], NDArray[np.float64]]:
     """Each environment's first episodes, as many as its quota, and the location's errors in them."""
     remaining, episodes, errors = quotas.copy(), [], [np.zeros(0)]
+    game, grid = agent.config.game, agent.config.grid.cells
     while remaining.any():
         rollout = collector.collect(agent.policy)
         if has_location:
@@ -94,7 +95,7 @@ def _play(
             counted = counted_steps(rollout.ended.numpy(), remaining)  # (T, N)
             parts = agent.bonus.encoder.encode(rollout, founds_rooms=False).parts
             cells, memory = np.stack([parts["x"], parts["y"]], axis=-1), rollout.next_view("ram").numpy()
-            errors.append(location_errors(agent.config.game, cells[counted], memory[counted]))
+            errors.append(location_errors(game, cells[counted], memory[counted], grid))
         for episode in rollout.episodes:
             if remaining[episode.env]:
                 remaining[episode.env] -= 1

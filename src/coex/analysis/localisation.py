@@ -11,19 +11,24 @@ import torch
 from torch import Tensor
 
 from coex.config.bonuses import ADMConfig
-from coex.envs import POLICY_SHAPE, RAM_SHAPE, VectorEnv, ram
+from coex.config.grid import model_grid
+from coex.envs import POLICY_SHAPE, RAM_SHAPE, Shape, VectorEnv, ram
 from coex.envs.game_config import GameConfig
 from coex.errors import UsageError
-from coex.method.adm import GRID, AttentiveDynamicsModel
-from coex.method.locator import VIEW, ADMLocator
+from coex.method.adm import AttentiveDynamicsModel
+from coex.method.locator import ADMLocator, locate
 from coex.rollouts.collector import Collector
 from coex.rollouts.rollout import Rollout
 from coex.training.evidence import location_errors
 
-VIEWS = {"policy": POLICY_SHAPE, VIEW: (160, 160, 3), "ram": RAM_SHAPE}
 NUM_ENVS, ROLLOUT_STEPS = 16, 5  # A2C's, so that the model is trained as it is on-policy
 # Held-out blocks lie far apart, so that they show more than the beginning of an episode.
 HELD_OUT_BLOCKS, BLOCK_STEPS, BLOCK_DISTANCE = 8, 16, 200
+
+
+def evaluation_views(config: ADMConfig) -> dict[str, Shape]:
+    """Returns what is looked at: the model's pictures, and the truth."""
+    return {"policy": POLICY_SHAPE, config.view: (config.picture_size, config.picture_size, 3), "ram": RAM_SHAPE}
 
 
 class UniformPolicy:
@@ -54,9 +59,10 @@ def localise(
         raise UsageError(f"{game} has no RAM truth; these games have it: {', '.join(ram.RAM_GAMES)}")
     train_seed, held_out_seed, acting_seed = np.random.SeedSequence(seed).spawn(3)
     generator = torch.Generator().manual_seed(int(acting_seed.generate_state(1)[0]))
-    held_out = gather_held_out(game, held_out_seed, generator)
+    views = evaluation_views(config)
+    held_out = gather_held_out(game, views, held_out_seed, generator)
     torch.manual_seed(int(train_seed.generate_state(1)[0]))
-    with VectorEnv(game, GameConfig(), num_envs=NUM_ENVS, views=VIEWS, seed=train_seed) as env:
+    with VectorEnv(game, GameConfig(), num_envs=NUM_ENVS, views=views, seed=train_seed) as env:
         locator = ADMLocator(AttentiveDynamicsModel(env.num_actions, config), device)
         policy = UniformPolicy(env.num_actions)
         collector = Collector(env, ROLLOUT_STEPS, generator, device)
@@ -77,10 +83,12 @@ def localise(
     return points
 
 
-def gather_held_out(game: str, seed: np.random.SeedSequence, generator: torch.Generator) -> list[Rollout]:
+def gather_held_out(
+    game: str, views: dict[str, Shape], seed: np.random.SeedSequence, generator: torch.Generator
+) -> list[Rollout]:
     """Blocks of a random policy's play that the model is never trained on."""
     blocks = []
-    with VectorEnv(game, GameConfig(), num_envs=NUM_ENVS, views=VIEWS, seed=seed) as env:
+    with VectorEnv(game, GameConfig(), num_envs=NUM_ENVS, views=views, seed=seed) as env:
         policy = UniformPolicy(env.num_actions)
         collector = Collector(env, BLOCK_STEPS, generator, torch.device("cpu"))
         collector.reset()
@@ -95,15 +103,15 @@ def gather_held_out(game: str, seed: np.random.SeedSequence, generator: torch.Ge
 def evaluate(game: str, model: AttentiveDynamicsModel, blocks: list[Rollout], device: torch.device) -> dict[str, float]:
     """Mean distance in cells: smoothed (the headline), unsmoothed, and with receptive fields' centres as places."""
     smoothed, plain, centred = [], [], []
+    grid = model_grid(model.config.grid, model.config.stride)
     for block in blocks:
         memory = block.next_view("ram").numpy()
         locations = ADMLocator(model, device).locate(block).cells  # (T, N, 2)
-        smoothed.append(location_errors(game, locations, memory))
-        attention = model.attend(model.encode(block.next_view(VIEW).to(device)))
-        cells = attention.argmax(-1).cpu().numpy()
-        plain.append(location_errors(game, np.stack([cells % GRID, cells // GRID], axis=-1), memory))
-        # A cell's receptive field is centred on pixel 16·(i + 1) of 160; `location_errors` adds the half.
-        centred.append(location_errors(game, (locations + 1) * GRID / 10 - 0.5, memory))
+        smoothed.append(location_errors(game, locations, memory, grid.cells))
+        attention = model.attend(model.encode(block.next_view(model.config.view).to(device)))
+        plain.append(location_errors(game, locate(attention).cpu().numpy(), memory, grid.cells))
+        # `location_errors` adds the half.
+        centred.append(location_errors(game, grid.centres[locations] * grid.cells - 0.5, memory, grid.cells))
     names = ("distance", "distance_unsmoothed", "distance_receptive_field")
     return {
         name: round(float(np.concatenate(errors).mean()), 4)

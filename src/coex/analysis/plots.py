@@ -12,6 +12,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from numpy.typing import NDArray
 
+from coex.config.grid import Grid
 from coex.envs.views import Frame
 
 SHEET_COLUMNS, SHEET_ROWS = 3, 7  # blocks of a cluster each
@@ -94,16 +95,18 @@ def draw_calibration(path: Path, rows: Sequence[dict[str, Any]], in_use: float) 
 
 
 def draw_world(
-    path: Path, title: str, picture: Frame, attention: NDArray[np.float64], samples: Sequence[Frame]
+    path: Path, title: str, picture: Frame, grid: Grid, attention: NDArray[np.float64], samples: Sequence[Frame]
 ) -> None:
     """A picture of a world as the model sees it, what it looks at there, and a sample of each of its rooms."""
     figure = plt.figure(figsize=(9, 3.4), layout="constrained")
     seen, looked, *rest = figure.subplots(1, 3)
     for axes, words in ((seen, "what is seen"), (looked, "what the model looks at")):
-        axes.imshow(picture, extent=(0, 160, 160, 0))
+        axes.imshow(picture, extent=(0, 1, 1, 0))
         axes.set_title(words, fontsize="medium")
-    # A cell sees 32 of the 160 pixels, and the next cell is 16 further.
-    looked.imshow(attention, extent=(8, 152, 152, 8), cmap="hot", alpha=0.6, vmin=0, interpolation="bilinear")
+    edge = grid.first - grid.tile / 2
+    looked.imshow(
+        attention, extent=(edge, 1 - edge, 1 - edge, edge), cmap="hot", alpha=0.6, vmin=0, interpolation="bilinear"
+    )
     [rooms] = rest
     if samples:
         shown = [*samples, *(np.full_like(samples[0], 255) for _ in range(-len(samples) % 3))]

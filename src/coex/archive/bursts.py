@@ -65,7 +65,7 @@ class BurstExplorer:
             scores = entry.score + played.rewards.cumsum()
             seen = self._encoder.encode(views, scores)
             if self._encoder.learns:
-                learned.append((views["rgb160"], plan.actions))
+                learned.append((views[self._encoder.view], plan.actions))
             if not warming:
                 self._note(cell, entry, plan, played, scores, seen)
         metrics = self._encoder.fit(learned, self._generator) if learned else {}

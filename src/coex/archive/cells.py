@@ -50,6 +50,7 @@ class CellEncoder:
         settings: CoexConfig = bonus.config
         self.is_true = settings.locator == "ram"
         self.views = settings.views(game)
+        self.view = settings.adm.view  # that the model looks at, if there is one
 
     def encode(self, views: Views, scores: NDArray[np.float64]) -> Seen:
         """Returns where the pictures (L, …) of one life show the player, and counts ψ as the paper does."""
@@ -71,7 +72,7 @@ class CellEncoder:
         for back in range(1, agree):
             certain[back:] &= (cells[back:] == cells[:-back]).all(axis=-1)
             certain[:back] = False
-        return Seen(cells, certain, _prints(views[GREY], (cells[:, 1:] + 0.5) * (84 / ram.GRID)))
+        return Seen(cells, certain, _prints(views[GREY], (cells[:, 1:] + 0.5) * (84 / self._bonus.config.adm.grid)))
 
     @property
     def learns(self) -> bool:
@@ -91,7 +92,7 @@ class CellEncoder:
             order = generator.permutation(len(chunks))
             for some in np.split(order, range(_CHUNKS, len(order), _CHUNKS)):
                 if len(some):
-                    metrics = locator.fit(_stack_chunks([chunks[i] for i in some], self._num_actions), None)
+                    metrics = locator.fit(_stack_chunks(self.view, [chunks[i] for i in some], self._num_actions), None)
         return metrics
 
 
@@ -128,17 +129,17 @@ def _as_transitions(views: Views, scores: NDArray[np.float64]) -> Transitions:
     )
 
 
-def _stack_chunks(chunks: list[tuple[NDArray[np.uint8], bytes, int]], num_actions: int) -> Transitions:
+def _stack_chunks(view: str, chunks: list[tuple[NDArray[np.uint8], bytes, int]], num_actions: int) -> Transitions:
     """(16, C) transitions; the action at t led from picture t − 1 of what was played to picture t."""
     frames = np.stack([frames[first : first + _CHUNK_STEPS + 1] for frames, _, first in chunks], axis=1)
     actions = [list(actions[first + 1 : first + _CHUNK_STEPS + 1]) for _, actions, first in chunks]
     shape = (_CHUNK_STEPS, len(chunks))
     return Transitions(
-        views={"rgb160": torch.from_numpy(frames)},
+        views={view: torch.from_numpy(frames)},
         actions=torch.tensor(actions, dtype=torch.int64).T.contiguous(),
         # The actions were drawn at random, whatever the picture: they are all alike to the model.
         log_probs=torch.full(shape, -float(np.log(num_actions))),
         scores=torch.zeros(shape, dtype=torch.float64),
         final_index=torch.zeros((0, 2), dtype=torch.int64),
-        final_views={"rgb160": torch.zeros((0, 160, 160, 3), dtype=torch.uint8)},
+        final_views={view: torch.from_numpy(frames[0, :0])},
     )

@@ -19,12 +19,20 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--steps", metavar="N", default="8000", help="of all environments (default: %(default)s)")
     parser.add_argument("--seed", metavar="S", default="0", help="(default: 0)")
     parser.add_argument("--workers", metavar="N", default="-1", help="processes; 0: none (default: one a core)")
+    parser.add_argument(
+        "--set",
+        dest="assignments",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a setting, as for coex train",
+    )
     parser.add_argument("--out", metavar="FILE", type=Path, default=Path("check.png"), help="(default: %(default)s)")
     parser.set_defaults(run=_check)
 
 
 def _check(options: argparse.Namespace) -> int:
-    from coex.config.settings import parse_int
+    from coex.config.settings import parse_assignments, parse_int
     from coex.envs import resolve_game
     from coex.method.threshold import FIRST_OBSERVATIONS
 
@@ -41,7 +49,7 @@ def _check(options: argparse.Namespace) -> int:
     from coex.analysis.check import advise, check, describe_world
     from coex.analysis.plots import draw_world
 
-    world = check(game, steps, seed, workers)
+    world = check(game, steps, seed, workers, parse_assignments(options.assignments))
     rows = describe_world(world)
     width = max(len(name) for name, _ in rows)
     print(f"{game}, {world.steps:,} random steps\n")
@@ -49,6 +57,6 @@ def _check(options: argparse.Namespace) -> int:
     print("\nWhat to try:")
     print("\n".join(f"  {line}" for line in advise(world)))
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    draw_world(options.out, world.game, world.picture, world.attention, world.samples)
+    draw_world(options.out, world.game, world.picture, world.grid, world.attention, world.samples)
     print(f"\nThe picture, what the model looks at, and the rooms: {options.out}")
     return 0

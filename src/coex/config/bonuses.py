@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from coex.config.checks import check_settings
+from coex.config.grid import LARGEST_PICTURE, STRIDES, Grid, even_grid, model_grid, picture_size
 from coex.envs import RAM_SHAPE, Shape, ram
 from coex.errors import UsageError
 
@@ -12,6 +13,8 @@ from coex.errors import UsageError
 class ADMConfig:
     """The attention, the terms of Eq. 5 and how they are optimised."""
 
+    grid: int = 9  # cells in a row and in a column: fewer for a larger player, more for a smaller one
+    stride: int = 16  # pixels from cell to cell, of which a cell sees 32: 8, 16, 24 or 32
     attention: Literal["sparsemax", "softmax"] = "sparsemax"  # of Eq. 3
     action_loss: bool = True  # L_action of Eq. 5
     cell_loss: bool = True  # L_cell of Eq. 5
@@ -22,7 +25,7 @@ class ADMConfig:
     epochs: int = 1  # passes over a rollout
     propensity_clip: float = 5.0  # of `propensity_weights`; 0: every transition counts alike, as in the paper
     min_policy_entropy: float = 0.2  # share of a uniform policy's: with less, no step; 0: always one, as in the paper
-    changed_cells: bool = True  # L_cell only where the picture changed; False: in all 81 cells, as in the paper
+    changed_cells: bool = True  # L_cell only where the picture changed; False: in all cells, as in the paper
     contrast: float = 300.0  # Eq. 2's φ_t − φ_{t−1} becomes asinh(contrast · that); 0: the plain one, as in the paper
     initialisation: Literal["smooth", "orthogonal"] = "smooth"  # of the encoder
     leak: float = 0.1  # of softmax's gradient into sparsemax's, which is 0 once attention rests on one cell; 0: none
@@ -38,8 +41,23 @@ class ADMConfig:
             positive="learning_rate pixel_std",
             weights="entropy_weight propensity_clip min_policy_entropy contrast leak found_at found_by",
         )
+        if self.stride not in STRIDES:
+            raise UsageError(f"stride takes one of {', '.join(map(str, STRIDES))}, not {self.stride}")
+        if self.grid < 2 or self.picture_size > LARGEST_PICTURE:
+            most = (LARGEST_PICTURE - picture_size(1, self.stride)) // self.stride + 1
+            raise UsageError(f"grid takes 2 to {most} with a stride of {self.stride}, not {self.grid}")
         if not (self.action_loss or self.cell_loss):
             raise UsageError("action_loss and cell_loss are both off: nothing would be learned")
+
+    @property
+    def picture_size(self) -> int:
+        """Returns the side, in pixels, of the picture that the model looks at."""
+        return picture_size(self.grid, self.stride)
+
+    @property
+    def view(self) -> str:
+        """Returns the name of that picture."""
+        return f"rgb{self.picture_size}"
 
 
 # The paper's losses.
@@ -84,11 +102,16 @@ class CoexConfig:
         if needs_truth and game not in ram.RAM_GAMES:
             raise UsageError(f"{game} has no RAM truth; these games have it: {', '.join(ram.RAM_GAMES)}")
         wanted: dict[str, tuple[bool, Shape]] = {
-            "rgb160": (self.needs_adm, (160, 160, 3)),
+            self.adm.view: (self.needs_adm, (self.adm.picture_size, self.adm.picture_size, 3)),
             "rgb84": (self.needs_clusters, (84, 84, 3)),
             "ram": (needs_truth, RAM_SHAPE),
         }
         return {name: shape for name, (is_wanted, shape) in wanted.items() if is_wanted}
+
+    @property
+    def grid(self) -> Grid:
+        """Returns the grid that x and y are cells of."""
+        return even_grid(self.adm.grid) if self.locator == "ram" else model_grid(self.adm.grid, self.adm.stride)
 
     @property
     def needs_location(self) -> bool:

@@ -7,10 +7,12 @@ from typing import Any
 from coex.config.archive import ArchiveConfig
 from coex.config.checkpoints import CheckpointConfig
 from coex.config.checks import check_settings
+from coex.config.grid import Grid, even_grid
 from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
 from coex.config.settings import flat_settings
 from coex.envs import Shape, is_atari
 from coex.envs.game_config import GameConfig
+from coex.envs.ram import GRID
 from coex.errors import UsageError
 
 # What does not change what is learned: the place, and what is written when.
@@ -70,6 +72,12 @@ class RunConfig:
         """Returns the names and shapes of the pictures that the bonus looks at."""
         find = getattr(self.bonus, "views", None)
         return dict(find(self.game)) if find else {}
+
+    @property
+    def grid(self) -> Grid:
+        """Returns the grid that the bonus locates the agent in; the paper's, where it does not."""
+        found: Grid = getattr(self.bonus, "grid", even_grid(GRID))
+        return found
 
     @property
     def rate_decays(self) -> bool:

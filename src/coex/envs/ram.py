@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from coex.errors import UsageError
 
 SCREEN_WIDTH, SCREEN_HEIGHT = 160, 210
-GRID = 9  # the attention grid of the paper is 9x9
+GRID = 9  # cells in a row of the paper's attention grid
 RAM_BYTES = 128
 
 Ints = NDArray[np.int64]
@@ -192,29 +192,29 @@ def room(game: str, ram: ArrayLike) -> Ints:
     return np.asarray(room_of(r) if room_of else np.zeros(r.shape[1:], np.int64))
 
 
-def player_cell(game: str, ram: ArrayLike) -> NDArray[np.float64]:
-    """Centre (x, y) of the player's box in units of the 9x9 grid: (..., 128) -> (..., 2)."""
-    return _centre(player_box(game, ram))
+def player_cell(game: str, ram: ArrayLike, grid: int = GRID) -> NDArray[np.float64]:
+    """Centre (x, y) of the player's box in cells of a grid: (..., 128) -> (..., 2)."""
+    return _centre(player_box(game, ram), grid)
 
 
-def controlled_cells(game: str, ram: ArrayLike) -> NDArray[np.float64]:
-    """The centres (x, y) of `controlled_boxes` in units of the 9x9 grid: (..., 128) -> (..., P, 2)."""
-    return _centre(controlled_boxes(game, ram))
+def controlled_cells(game: str, ram: ArrayLike, grid: int = GRID) -> NDArray[np.float64]:
+    """The centres (x, y) of `controlled_boxes` in cells of a grid: (..., 128) -> (..., P, 2)."""
+    return _centre(controlled_boxes(game, ram), grid)
 
 
-def player_grid_cell(game: str, ram: ArrayLike) -> Ints:
-    """The grid cell (x, y) that holds the centre, 0 to 8: (..., 128) -> (..., 2)."""
-    return np.floor(player_cell(game, ram)).astype(np.int64).clip(0, GRID - 1)
+def player_grid_cell(game: str, ram: ArrayLike, grid: int = GRID) -> Ints:
+    """The cell (x, y) of a grid that holds the centre, from 0 on: (..., 128) -> (..., 2)."""
+    return np.floor(player_cell(game, ram, grid)).astype(np.int64).clip(0, grid - 1)
 
 
 def _stack(box: Box) -> Ints:
     return np.stack(np.broadcast_arrays(*box), axis=-1)  # (..., 4)
 
 
-def _centre(boxes: Ints) -> NDArray[np.float64]:
-    """(..., 4) -> (..., 2) in units of the grid."""
+def _centre(boxes: Ints, grid: int) -> NDArray[np.float64]:
+    """(..., 4) -> (..., 2) in cells of a grid."""
     centre = boxes[..., :2] + boxes[..., 2:] / 2
-    return np.asarray(centre * (GRID / SCREEN_WIDTH, GRID / SCREEN_HEIGHT))
+    return np.asarray(centre * (grid / SCREEN_WIDTH, grid / SCREEN_HEIGHT))
 
 
 def _truth(game: str) -> Truth:

@@ -3,6 +3,7 @@
 In every cell of a 9×9 grid an inverse dynamics model guesses the action taken between two frames, and it
 attends to the cells that guess well. Nothing is padded: cell (i, j) sees the 32×32 pixels at (16·i, 16·j)
 and no others. Shapes: … is any leading dimensions, such as (B,) or (T, N); the 81 cells are row-major.
+The numbers are those of the default grid and stride; with others there are grid² cells of a larger or smaller picture.
 """
 
 from math import log, sqrt
@@ -16,9 +17,8 @@ from coex.config.bonuses import ADMConfig
 from coex.method.patches import distinct_patches
 from coex.method.sparsemax import sparsemax
 
-GRID = 9
-NUM_CELLS = GRID * GRID
 NUM_FEATURES = 16  # K in the paper
+_NARROWED = 8  # pixels between the places of the third convolution
 _ROUNDING = 1e-5  # the features of equal pixels differ by less; those of a dot that moves a pixel, by about 0.01
 _SMOOTH_GAIN = 2.4  # leaves features of the order of 1
 
@@ -37,7 +37,7 @@ class AttentiveDynamicsModel(nn.Module):
             nn.LeakyReLU(0.2, inplace=True),
             nn.Conv2d(8, 16, 3, stride=2),  # → 19
             nn.LeakyReLU(0.2, inplace=True),
-            nn.Conv2d(16, NUM_FEATURES, 3, stride=2),  # → 9
+            nn.Conv2d(16, NUM_FEATURES, 3, stride=config.stride // _NARROWED),  # → 9
             nn.LeakyReLU(0.2, inplace=True),
         )
         self.cell_head = _mlp(2 * NUM_FEATURES, 256, 128, num_actions)
@@ -56,7 +56,7 @@ class AttentiveDynamicsModel(nn.Module):
             rows = self._narrow(patches.strips)[:, :, 0, ::2].transpose(1, 2).flatten(0, 1)  # (U, 16)
             hidden = F.embedding(patches.shown, rows).permute(0, 3, 1, 2)
         hidden = self.encoder[6:](hidden)  # (B, 16, 9, 9)
-        return hidden.permute(0, 2, 3, 1).reshape(*frames.shape[:-3], NUM_CELLS, NUM_FEATURES)
+        return hidden.permute(0, 2, 3, 1).reshape(*frames.shape[:-3], self.config.grid**2, NUM_FEATURES)
 
     def _narrow(self, frames: Tensor) -> Tensor:
         """The first three convolutions: (B, H, W, 3) uint8 → (B, 16, H / 8 − 1, W / 8 − 1)."""
@@ -241,7 +241,7 @@ def forward_rollout(
     """
     features = model.encode(frames)  # (T + 1, N, 81, 16)
     current = features[1:]
-    restart = features.new_zeros(0, NUM_CELLS)
+    restart = features.new_zeros(0, features.shape[-2])
     if len(final_index):
         t, n = final_index.unbind(1)
         with torch.no_grad():

@@ -9,9 +9,7 @@ from torch import Tensor
 
 from coex.bonuses import Bonus, BonusContext, Inspection, Metrics, Rewarded
 from coex.config.bonuses import CoexConfig
-from coex.method.adm import GRID
 from coex.method.counts import VisitCounts, count_visits, rarity
-from coex.method.locator import VIEW
 from coex.method.state import StateEncoder
 from coex.rollouts.rollout import Transitions
 
@@ -25,6 +23,7 @@ class CoexBonus(Bonus):
         self.config = config
         self.encoder = StateEncoder(config, context)
         self.counts = VisitCounts(len(config.state))
+        self._grid = (config.adm.grid, config.adm.grid)
 
     @property
     def ready(self) -> bool:
@@ -59,7 +58,7 @@ class CoexBonus(Bonus):
         here = {letter: int(part[0, 0]) for letter, part in parts.items()}
         key = np.array([[here[letter] for letter in self.config.state]], np.int64)
         return Inspection(
-            attention=None if attention is None else attention[0, 0].view(GRID, GRID).double().cpu().numpy(),
+            attention=None if attention is None else attention[0, 0].view(self._grid).double().cpu().numpy(),
             cell=(here["x"], here["y"]) if "x" in here else None,
             room=here.get("c"),
             visits=int(self.counts.lookup(key)[0]),
@@ -68,7 +67,7 @@ class CoexBonus(Bonus):
     @torch.no_grad()
     def attend(self, views: Mapping[str, Tensor]) -> Tensor | None:
         locator = self.encoder.locator
-        return None if locator is None else locator.attend(views[VIEW]).unflatten(-1, (GRID, GRID))
+        return None if locator is None else locator.attend(views[locator.view]).unflatten(-1, self._grid)
 
     def state_dict(self) -> dict[str, Any]:
         return {"counts": self.counts.state_dict(), **self.encoder.state_dict()}

@@ -1,6 +1,7 @@
 """Where is the agent? Attention, smoothed over time, and its largest cell (section 3.2); fitting the model."""
 
 from collections.abc import Iterator
+from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,6 @@ from torch import Tensor
 
 from coex.core.optim import guarded_step
 from coex.method.adm import (
-    GRID,
     AttentiveDynamicsModel,
     RolloutPass,
     action_logits,
@@ -22,7 +22,6 @@ from coex.method.adm import (
 )
 from coex.rollouts.rollout import Transitions
 
-VIEW = "rgb160"  # the pictures that the model looks at
 _MAX_GRAD_NORM = 10.0  # far above what is seen: it only keeps a freak batch from undoing the model
 _FORWARD_SIZE = 256  # frames in a pass without gradient
 _SKILL_STEPS = 5_000  # over which the share of right guesses is averaged
@@ -52,8 +51,8 @@ def smooth_attention(attention: Tensor, carried: Tensor, final_index: Tensor, re
 
 def locate(attention: Tensor) -> Tensor:
     """(x, y) = (j, i) of the most attended cell: (…, 81) → (…, 2) int64."""
-    cell = attention.argmax(-1)
-    return torch.stack([cell % GRID, cell // GRID], -1)
+    cell, grid = attention.argmax(-1), isqrt(attention.shape[-1])
+    return torch.stack([cell % grid, cell // grid], -1)
 
 
 class Located(NamedTuple):
@@ -75,7 +74,7 @@ class Block(NamedTuple):
     valid: Tensor | slice = slice(None)  # (t, n) bool, those to learn from; a slice: all
 
 
-def split_into_blocks(rollout: Transitions, minibatch: int) -> Iterator[Block]:
+def split_into_blocks(rollout: Transitions, view: str, minibatch: int) -> Iterator[Block]:
     """Blocks of at most `minibatch` transitions, the earliest first; a rollout that is no larger is one block."""
     steps, envs = rollout.actions.shape
     width = min(envs, max(1, minibatch // min(steps, _BLOCK_STEPS)))
@@ -86,11 +85,11 @@ def split_into_blocks(rollout: Transitions, minibatch: int) -> Iterator[Block]:
             t, n = rollout.final_index.unbind(1)
             inside = (top <= t) & (t < bottom) & (left <= n) & (n < right)  # (K,)
             yield Block(
-                rollout.views[VIEW][top : bottom + 1, left:right],
+                rollout.views[view][top : bottom + 1, left:right],
                 rollout.actions[top:bottom, left:right],
                 rollout.log_probs[top:bottom, left:right],
                 rollout.final_index[inside] - torch.tensor([top, left]),
-                rollout.final_views[VIEW][inside],
+                rollout.final_views[view][inside],
                 slice(None) if rollout.valid is None else rollout.valid[top:bottom, left:right],
             )
 
@@ -103,6 +102,7 @@ class ADMLocator:
 
     def __init__(self, model: AttentiveDynamicsModel, device: torch.device) -> None:
         self.model = model.to(device)
+        self.view = model.config.view  # the pictures that it looks at
         self._device = device
         self._parameters = list(model.parameters())
         self._optimizer = torch.optim.Adam(self._parameters, model.config.learning_rate, fused=True)
@@ -115,17 +115,17 @@ class ADMLocator:
         """Locates the agent in the pictures that the steps of a rollout led to."""
         index = rollout.final_index.to(self._device)
         if self._carried is None:  # the very first frames: nothing to smooth with yet
-            self._carried = self.attend(rollout.views[VIEW][:1])[0]
+            self._carried = self.attend(rollout.views[self.view][:1])[0]
         features = None
         if rollout.num_transitions <= self.model.config.minibatch:
-            features = self._forward(next(split_into_blocks(rollout, self.model.config.minibatch)))
+            features = self._forward(next(split_into_blocks(rollout, self.view, self.model.config.minibatch)))
             attention, restart = features.attention.detach(), features.restart
         else:
-            attention = self.attend(rollout.views[VIEW])[1:]  # (T, N, 81)
+            attention = self.attend(rollout.views[self.view])[1:]  # (T, N, 81)
             t, n = index.unbind(1)
             restart = attention[t, n]  # (K, 81)
             if len(index):
-                attention[t, n] = self.attend(rollout.final_views[VIEW])
+                attention[t, n] = self.attend(rollout.final_views[self.view])
         smoothed = smooth_attention(attention, self._carried, index, restart)
         self._carried = smoothed.carried
         return Located(locate(smoothed.attention).cpu().numpy(), smoothed.attention, features)
@@ -134,7 +134,7 @@ class ADMLocator:
         """Takes gradient steps on all transitions of a rollout that was just located; returns their metrics."""
         config, steps = self.model.config, []
         for _ in range(config.epochs):
-            for block in split_into_blocks(rollout, config.minibatch):
+            for block in split_into_blocks(rollout, self.view, config.minibatch):
                 if not block.actions[block.valid].numel():
                     continue
                 steps.append(self._step(features or self._forward(block), block))

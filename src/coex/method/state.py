@@ -9,7 +9,7 @@ from torch import Tensor
 from coex.bonuses import BonusContext
 from coex.config.bonuses import CoexConfig
 from coex.envs import ram
-from coex.method.adm import GRID, AttentiveDynamicsModel, RolloutPass
+from coex.method.adm import AttentiveDynamicsModel, RolloutPass
 from coex.method.locator import ADMLocator
 from coex.method.rooms import NEW_ROOM, RoomClusters
 from coex.rollouts.rollout import Transitions
@@ -81,8 +81,8 @@ class StateEncoder:
     def _locate_without_model(self, rollout: Transitions) -> Ints:
         """(T, N, 2) the true cells, or, as a control, random ones (appendix F)."""
         if self.config.locator == "random":
-            return self._generator.integers(GRID, size=(*rollout.actions.shape, 2))
-        return ram.player_grid_cell(self._game, rollout.next_view("ram").numpy())
+            return self._generator.integers(self.config.adm.grid, size=(*rollout.actions.shape, 2))
+        return ram.player_grid_cell(self._game, rollout.next_view("ram").numpy(), self.config.adm.grid)
 
     def _rooms(self, rollout: Transitions, *, founds_rooms: bool) -> Ints:
         """(T, N) the room's name, by its cluster or by RAM."""

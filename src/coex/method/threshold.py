@@ -1,8 +1,8 @@
 """How far apart are two pictures of one room? τ, chosen from the first observations where nobody has set it.
 
-Three kinds of worlds are told apart by the distances between embeddings. In a world of few pictures that come again and
-again, such as a grid's, a room is a picture. Where the distances fall into two groups, near and far, the near ones are
-those within a room. Otherwise everything so far was one room. τ then leaves room for twice what is usual within one.
+Two kinds of worlds are told apart by the distances between embeddings. Where these fall into two groups, near and far,
+the near ones are those within a room. Otherwise everything so far was one room, as on a grid that is seen whole: a
+step of the player changes the picture as much as anything does. τ leaves room for twice what is usual within a room.
 """
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 FIRST_OBSERVATIONS = 2_000  # that τ is chosen from
 _FALLBACK = 0.7  # the paper's, for a picture that never changes
 _SAMPLE = 500  # observations whose distances are looked at
-_REPEATED = 0.6  # share of observations that show an earlier picture: in Atari 0.1 to 0.4, in MiniGrid 0.75 and more
 _APART = 1.5  # far distances are at least so many times the near ones
 _FEWEST_NEAR = 0.01  # share of the distances
 _MARGIN = 2.0  # τ in units of the usual distance between two pictures of a room
@@ -19,21 +18,17 @@ _MARGIN = 2.0  # τ in units of the usual distance between two pictures of a roo
 
 def choose_threshold(embeddings: NDArray[np.float64]) -> float:
     """Returns τ for (M, E) embeddings of what was seen first."""
-    distinct = np.unique(embeddings, axis=0)
-    if len(distinct) < 2:
+    distances = _distances(embeddings)
+    if not len(distances):
         return _FALLBACK
-    generator = np.random.default_rng(0)
-    near, far = _split(_distances(embeddings, generator))
-    if len(far):
-        return min(_MARGIN * float(np.median(near)), float(np.sqrt(near.max() * far.min())))
-    if len(distinct) <= (1 - _REPEATED) * len(embeddings):
-        return float(_distances(distinct, generator).min()) / 2
-    return _MARGIN * float(np.median(near))
+    near, far = _split(distances)
+    usual = _MARGIN * float(np.median(near))
+    return min(usual, float(np.sqrt(near.max() * far.min()))) if len(far) else usual
 
 
-def _distances(points: NDArray[np.float64], generator: np.random.Generator) -> NDArray[np.float64]:
+def _distances(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """(D,) the distances of some of the points from each other, in order; those of equal points are left out."""
-    some = points[generator.permutation(len(points))[:_SAMPLE]]
+    some = points[np.random.default_rng(0).permutation(len(points))[:_SAMPLE]]
     squares = (some**2).sum(1)
     all_pairs = squares[:, None] + squares - 2 * some @ some.T
     distances = np.sqrt(np.maximum(all_pairs[np.triu_indices(len(some), 1)], 0))

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from coex.analysis.localisation import VIEWS
+from coex.analysis.localisation import evaluation_views
 from coex.config.bonuses import PLAIN, ADMConfig
 from coex.config.presets import make_config
 from coex.config.run import RunConfig
@@ -81,7 +81,7 @@ def train_models(
     models = {name: _Model(trajectory, config, seed, device) for name, config in losses.items()}
     every, started, step = max(steps // MAX_POINTS, 1), time.monotonic(), 0
     curves: dict[str, list[Point]] = {name: [] for name in losses}
-    with contextlib.closing(replay(trajectory, VIEWS, _ROLLOUT_STEPS)) as rollouts:
+    with contextlib.closing(replay(trajectory, evaluation_views(ADMConfig()), _ROLLOUT_STEPS)) as rollouts:
         for rollout in rollouts:
             if should_stop():
                 return {}

@@ -10,7 +10,6 @@ from typing import Any
 
 import imageio_ffmpeg
 
-from coex.config.bonuses import CoexConfig
 from coex.config.run import RunConfig
 from coex.envs import is_atari
 from coex.errors import CoexError, UsageError
@@ -117,9 +116,8 @@ def _episodes(moments: Iterator[Moment], episodes: int) -> Iterator[Moment]:
 
 
 def _scene(config: RunConfig, saved: Saved, first: Moment) -> Scene:
-    locator = config.bonus.locator if isinstance(config.bonus, CoexConfig) else None
     subtitle = f"{config.method} · seed {config.seed} · after {saved.manifest.step:,} steps"
-    return Scene(first.picture, config.game.removeprefix("gym:"), subtitle, locator)
+    return Scene(first.picture, config.game.removeprefix("gym:"), subtitle, config.grid)
 
 
 def _writer(path: Path, size: tuple[int, int], rate: float) -> Any:

@@ -57,7 +57,7 @@ def play(saved: Saved, seed: int) -> Iterator[Moment]:
         for episode in itertools.count(1):
             game.reset()
             for moment in _play_episode(game, agent, views, generator):
-                yield dataclasses.replace(moment, episode=episode, truth=_truth(config.game, views))
+                yield dataclasses.replace(moment, episode=episode, truth=_truth(config, views))
 
 
 def play_best_way(saved: Saved) -> Iterator[Moment]:
@@ -70,7 +70,7 @@ def play_best_way(saved: Saved) -> Iterator[Moment]:
     with closing(make_pool_game(config.game, config.env)) as game:
         game.begin(way.number)
         for moment in _play_episode(game, agent, views, torch.Generator(), way.path()):
-            yield dataclasses.replace(moment, truth=_truth(config.game, views))
+            yield dataclasses.replace(moment, truth=_truth(config, views))
 
 
 def _make_views(config: RunConfig) -> Views:
@@ -106,12 +106,12 @@ def _play_episode(
         over = terminated or truncated or step == len(actions or ())
 
 
-def _truth(game: str, views: Views) -> PlayTruth | None:
+def _truth(config: RunConfig, views: Views) -> PlayTruth | None:
     if "ram" not in views:
         return None
-    memory = views["ram"]
+    game, memory = config.game, views["ram"]
     x, y, width, height = ram.player_box(game, memory).tolist()
-    cells = tuple((across, down) for across, down in ram.controlled_cells(game, memory).tolist())
+    cells = tuple((across, down) for across, down in ram.controlled_cells(game, memory, config.grid.cells).tolist())
     room = int(ram.room(game, memory)) if game in ram.ROOM_GAMES else None
     box = (x, y, width, height) if bool(ram.player_visible(game, memory)) else None
     return PlayTruth(box, cells, room)

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from coex.config.grid import Grid
 from coex.envs.views import Frame
 from coex.method.rooms import NEW_ROOM
-from coex.report.grid import cell_centres, field_size, spread
+from coex.report.grid import Box, cell_box, spread
 from coex.report.play import Moment
 
 Colour = tuple[int, int, int]
-Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 _GAME_WIDTH, _GAME_HEIGHT = 640, 640  # the picture is enlarged as far as it fits
 _MARGIN, _PANEL = 20, 330
@@ -30,13 +30,13 @@ _HISTORY = 145  # steps in the strip of bonuses
 class Scene:
     """Draws the moments of one run on frames of one size."""
 
-    def __init__(self, picture: Frame, title: str, subtitle: str, locator: str | None) -> None:
+    def __init__(self, picture: Frame, title: str, subtitle: str, grid: Grid) -> None:
         height, width = picture.shape[:2]
         factor = min(_GAME_WIDTH / width, _GAME_HEIGHT / height)
         factor = max(int(factor), 1) if factor >= 1 else factor  # whole pixels, unless it has to shrink
         self._width, self._height = round(width * factor), round(height * factor)
         self._source = (width, height)
-        self._locator = locator
+        self._grid = grid
         self._bonuses: deque[float] = deque(maxlen=_HISTORY)
         # H.264 with its common colour format has pairs of pixels.
         self.size = _even(self._width + 3 * _MARGIN + _PANEL), _even(max(self._height, 560) + 2 * _MARGIN)
@@ -65,7 +65,7 @@ class Scene:
         picture = moment.picture
         if moment.sight.attention is not None:
             # The root lifts weak attention to where it can be seen.
-            heat = _MOST_HEAT * np.sqrt(spread(moment.sight.attention, *picture.shape[:2]))
+            heat = _MOST_HEAT * np.sqrt(spread(moment.sight.attention, self._grid, *picture.shape[:2]))
             picture = _blend(picture, heat, HEAT)
         shrinking = self._width < self._source[0]
         interpolation = cv2.INTER_AREA if shrinking else cv2.INTER_NEAREST
@@ -82,8 +82,8 @@ class Scene:
                 (top + height) * down + grow,
             )
             draw.rectangle(_shift(box), outline=TRUTH, width=2)
-        if moment.sight.cell is not None and self._locator is not None:
-            _brackets(draw, _shift(cell_box(moment.sight.cell, self._locator, self._width, self._height)))
+        if moment.sight.cell is not None:
+            _brackets(draw, _shift(cell_box(moment.sight.cell, self._grid, self._width, self._height)))
 
     @property
     def _scale(self) -> tuple[float, float]:
@@ -151,13 +151,6 @@ def facts(moment: Moment) -> list[tuple[str, str]]:
         rows.append(("visits N in training", f"{sight.visits:,}"))
         rows.append(("bonus 1/√(N+1)", f"{sight.bonus:.3f}"))
     return rows
-
-
-def cell_box(cell: tuple[int, int], locator: str, width: int, height: int) -> Box:
-    """What a cell (x, y) sees of a picture of that size."""
-    half = field_size(locator) / 2
-    x, y = (cell_centres(locator)[index] for index in cell)
-    return (x - half) * width, (y - half) * height, (x + half) * width, (y + half) * height
 
 
 def _blend(picture: Frame, opacity: NDArray[np.float64], colour: Colour) -> Frame:

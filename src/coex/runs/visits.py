@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from coex.envs.ram import GRID
+from coex.config.grid import Grid
 
 MOST_ROOMS, NUM_STATES = 48, 6  # that are shown
 _NEWEST = 4  # rooms that are shown however few their visits
@@ -25,7 +25,7 @@ Frames = Mapping[int, NDArray[np.uint8]]
 
 
 def describe_visits(
-    step: int, letters: str, locator: str, keys: Ints, counts: Ints, frames: Frames, recent: Ints | None = None
+    step: int, letters: str, grid: Grid, keys: Ints, counts: Ints, frames: Frames, recent: Ints | None = None
 ) -> dict[str, Any]:
     """Returns the map of visits at a step.
 
@@ -36,7 +36,7 @@ def describe_visits(
     names, first, where = np.unique(rooms, return_index=True, return_inverse=True)
     visits = np.bincount(where, counts, len(names)).astype(np.int64)
     states = np.bincount(where, minlength=len(names))
-    heat = np.zeros((len(names), GRID, GRID), np.int64)
+    heat = np.zeros((len(names), grid.cells, grid.cells), np.int64)
     located = {"x", "y"} <= set(letters)
     if located:
         np.add.at(heat, (where, keys[:, letters.index("y")], keys[:, letters.index("x")]), counts)
@@ -47,7 +47,7 @@ def describe_visits(
     return {
         "step": step,
         "letters": letters,
-        "locator": locator,
+        "grid": grid._asdict(),
         "num_rooms": len(names),
         "num_states": len(counts),
         "num_once": int((counts == 1).sum()),
@@ -68,7 +68,7 @@ def describe_visits(
     }
 
 
-def saved_visits(run: Path, letters: str, locator: str) -> dict[str, Any] | None:
+def saved_visits(run: Path, letters: str, grid: Grid) -> dict[str, Any] | None:
     """Returns the map of a run's newest checkpoint without reading the rest of it; None where there is none."""
     place = newest_checkpoint(run)
     path = place / "arrays.npz" if place else None
@@ -87,9 +87,7 @@ def saved_visits(run: Path, letters: str, locator: str) -> dict[str, Any] | None
             recent = stored.get(record + "evidence/recent") if "c" in letters else None
         step = int(place.name.removeprefix("step-"))
         if len(counts):
-            return describe_visits(
-                step, letters, locator, keys, counts, dict(zip(rooms, pictures, strict=True)), recent
-            )
+            return describe_visits(step, letters, grid, keys, counts, dict(zip(rooms, pictures, strict=True)), recent)
     return None
 
 

@@ -61,7 +61,7 @@ class Agent:
         self._policy = SamplingPolicy(self._learner.network)
         generator = torch.Generator().manual_seed(_as_int(acting_seed))
         self.collector = Collector(env, config.learner.num_steps, generator, device)
-        self._diagnostics = Diagnostics(config.game)
+        self._diagnostics = Diagnostics(config.game, config.grid.cells)
         self._reward = config.reward
         self._env = env
         self._held_steps = 0  # while the policy waited for the bonus to be ready

@@ -54,7 +54,7 @@ class ArchiveAgent:
         assert isinstance(bonus, CoexBonus)
         self.bonus = bonus
         self._config, self._settings, self._pool = config, config.learner, pool
-        self._diagnostics = Diagnostics(config.game)
+        self._diagnostics = Diagnostics(config.game, config.grid.cells)
         encoder = CellEncoder(config.game, config.learner, bonus, num_actions, self._observe)
         explorer_seed, self._starts_seed = start_seed.spawn(2)
         self._starts = np.random.default_rng(self._starts_seed)

@@ -23,8 +23,9 @@ def diagnostic_views(config: RunConfig) -> dict[str, Shape]:
 class Diagnostics:
     """Compares the states that a bonus counted with the truth, rollout after rollout."""
 
-    def __init__(self, game: str) -> None:
+    def __init__(self, game: str, grid: int = ram.GRID) -> None:
         self._game = game
+        self._grid = grid
         self._evidence = RoomEvidence(game) if game in ram.RAM_GAMES else None
         self.album = RoomAlbum()
 
@@ -48,7 +49,7 @@ class Diagnostics:
         self._evidence.add(rooms.ravel(), memory.reshape(-1, memory.shape[-1]))
         if "x" not in states or "y" not in states:
             return {}
-        errors = location_errors(self._game, np.stack([states["x"], states["y"]], axis=-1), memory)
+        errors = location_errors(self._game, np.stack([states["x"], states["y"]], axis=-1), memory, self._grid)
         return {"adm/distance": float(errors.mean())} if len(errors) else {}
 
     def snapshot(self, *, has_clusters: bool) -> dict[str, Any]:

@@ -12,12 +12,14 @@ import coex.envs.ram as ram
 ARI_WINDOW, LONG_ARI_WINDOW = 100, 5_000  # observations: the paper's, and one that holds several rooms
 
 
-def location_errors(game: str, locations: NDArray[Any], memory: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Distance in cells between predicted cells (…, 2) and the player's centre, where it is on the screen -> (K,).
+def location_errors(
+    game: str, locations: NDArray[Any], memory: NDArray[np.uint8], grid: int = ram.GRID
+) -> NDArray[np.float64]:
+    """Distance in cells between those predicted (…, 2) and the player's centre, where it is on the screen -> (K,).
 
     Where the player has a vehicle as well, which obeys the same actions: to the nearer of the two.
     """
-    truth = ram.controlled_cells(game, memory)  # (…, P, 2)
+    truth = ram.controlled_cells(game, memory, grid)  # (…, P, 2)
     # A cell's place is its centre.
     errors = np.linalg.norm(locations[..., None, :] + 0.5 - truth, axis=-1).min(axis=-1)
     return errors[ram.player_visible(game, memory)]

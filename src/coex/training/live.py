@@ -77,9 +77,9 @@ class LiveView:
         """Takes in the first environment's last steps."""
         length = len(rollout.actions)
         first = max(0, length - MOST_FRAMES)
-        view = "rgb160" if "rgb160" in rollout.views else "policy"
+        view = next((name for name, frames in rollout.views.items() if frames.shape[4:] == (3,)), "policy")
         pictures = rollout.next_view(view, slice(first, length))[:, 0].numpy()
-        self._pictures += [picture.copy() if view == "rgb160" else picture[..., -1].copy() for picture in pictures]
+        self._pictures += [picture.copy() if view != "policy" else picture[..., -1].copy() for picture in pictures]
         following = torch.cat([rollout.values[1:, 0], rollout.last_values[:1]])
         values = torch.where(rollout.ended[:, 0], rollout.next_values_at_end()[:, 0], following)
         boxes = self._true_boxes(rollout, first)
@@ -114,13 +114,13 @@ class LiveView:
             counted, config = bonus.counts.state_dict(), bonus.config
             keys, counts = counted["keys"].astype(np.int64), counted["counts"].astype(np.int64)
             self._map = describe_visits(
-                agent.steps_done, config.state, config.locator, keys, counts, agent.room_pictures
+                agent.steps_done, config.state, config.grid, keys, counts, agent.room_pictures
             )  # fmt: skip
             self._next_map = time.monotonic() + (time.monotonic() - began) / _SHARE
         frames, pictures = self._frames[-MOST_FRAMES:], self._pictures[-MOST_FRAMES:]
         play = {
             "stamp": agent.steps_done,
-            "locator": self._map["locator"] if self._map else "",
+            "grid": self._config.grid._asdict(),
             "frames": frames,
             "picture": encode_png(np.concatenate(pictures)),
         }

@@ -4,10 +4,12 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
-from coex.config.bonuses import CoexConfig
+from coex.config.bonuses import ADMConfig, CoexConfig
+from coex.config.grid import Grid
 from coex.config.presets import changed_settings, read_config
 from coex.config.run import OPERATIONAL, RunConfig
 from coex.config.settings import flat_settings, setting_text
+from coex.errors import UsageError
 from coex.results.published import published_score
 
 _LONGEST_TEXT, _MOST_SETTINGS = 300, 300
@@ -50,7 +52,7 @@ class Identity:
     command: str
     settings: list[tuple[str, str, bool]]  # name, value, whether it differs from the preset's
     state: str  # the letters of ψ
-    locator: str
+    grid: Grid  # that x and y are cells of
     paper: tuple[float, int] | None  # the paper's score of this method, and its steps
 
 
@@ -77,7 +79,7 @@ def identify(settings: dict[str, Any], path: str) -> Identity:
         command=train_command(config) if config else shlex.join(["coex", "train", "--config", f"{path}/config.json"]),
         settings=[(_text(name), _text(setting_text(value)), name in changed) for name, value in flat],
         state=_text(bonus.get("state", "")),
-        locator=_text(bonus.get("locator", "")),
+        grid=_grid(bonus),
         paper=_published(config, changed) if config else None,
     )
 
@@ -112,6 +114,18 @@ def _published(config: RunConfig, changed: dict[str, Any]) -> tuple[float, int] 
     """Of another ψ than its own only where the paper has it."""
     other = config.bonus.state if isinstance(config.bonus, CoexConfig) and "bonus.state" in changed else None
     return published_score(config.game, config.method, other)
+
+
+def _grid(bonus: dict[str, Any]) -> Grid:
+    """Returns the grid of a bonus's settings; the default one, where they make no sense."""
+    adm = bonus.get("adm")
+    given = {
+        name: value for name, value in (adm if isinstance(adm, dict) else {}).items() if name in ("grid", "stride")
+    }
+    try:
+        return CoexConfig(locator="ram" if bonus.get("locator") == "ram" else "adm", adm=ADMConfig(**given)).grid
+    except (UsageError, TypeError):
+        return CoexConfig().grid
 
 
 def _text(value: Any) -> str:

@@ -123,7 +123,7 @@ class Runs:
         newest = newest_checkpoint(run.path)
         if key not in self._maps or self._maps[key][0] != newest:
             identity = run.identity
-            found = saved_visits(run.path, identity.state, identity.locator) if identity and identity.state else None
+            found = saved_visits(run.path, identity.state, identity.grid) if identity and identity.state else None
             self._maps[key] = newest, found
         return self._maps[key][1]
 

@@ -3,7 +3,7 @@
 
 const CURVES = [  // title, unit, {metric: label}
   ["Reward", "mean of a step, unclipped", { "reward/mean": "reward" }],
-  ["Location error", "cells of the 9×9 grid, by RAM", { "adm/distance": "cells off" }],
+  ["Location error", "cells of the grid, by RAM", { "adm/distance": "cells off" }],
   ["Rooms found", "count", { "rooms/true": "by RAM", "rooms/clusters": "clusters", "archive/rooms": "in the archive" }],
   ["Bonus", "mean of a step", { "bonus/mean": "bonus" }],
   ["Policy entropy", "nats", { entropy: "entropy" }],

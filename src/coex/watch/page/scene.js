@@ -1,11 +1,12 @@
 "use strict";
 // The agent at play, and the map of rooms: pictures that a run wrote, with what it makes of them drawn over.
 
-const GRID = 9, FRAMES_PER_SECOND = 15;
+const FRAMES_PER_SECOND = 15, MOST_CELLS = 80;
 
-function place(locator) {  // where the cells lie, as shares of the picture: see coex.report.grid
-  if (locator === "ram") return { centre: (i) => (i + 0.5) / GRID, tile: 1 / GRID, field: 1 / GRID };
-  return { centre: (i) => (16 * i + 16) / 160, tile: 0.1, field: 0.2 };
+function place(grid) {  // where the cells lie, as shares of the picture: see coex.config.grid
+  const { cells, first, tile, field } = grid ?? {};
+  const count = Number.isInteger(cells) ? Math.min(Math.max(cells, 0), MOST_CELLS) : 0;
+  return { cells: count, centre: (i) => first + i * tile, tile, field };
 }
 
 function isPicture(text) {
@@ -56,39 +57,40 @@ class Play {  // plays the newest strip of frames, then waits on its last for th
   }
 
   tick() {
-    const { frames, locator } = this.play;
+    const { frames, grid } = this.play;
     if (this.frame >= frames.length) return;
     const frame = frames[this.frame];
     const size = this.strip.width, context = this.canvas.getContext("2d"), side = this.canvas.width;
     context.imageSmoothingEnabled = false;
     context.drawImage(this.strip, 0, this.frame * size, size, size, 0, 0, side, side);
     this.frame += 1;
-    if (Array.isArray(frame.attention)) this.drawAttention(context, frame.attention, side);
+    if (Array.isArray(frame.attention)) this.drawAttention(context, frame.attention, grid, side);
     context.strokeStyle = "#40e0d0";
     context.lineWidth = 3;
     for (const [x, y, width, height] of Array.isArray(frame.truth) ? frame.truth.filter(Array.isArray) : []) {
       context.strokeRect(x * side, y * side, width * side, height * side);
     }
-    if (Array.isArray(frame.cell)) this.drawCorners(context, frame.cell, locator, side);
+    if (Array.isArray(frame.cell)) this.drawCorners(context, frame.cell, grid, side);
     this.tell(frame);
   }
 
-  drawAttention(context, attention, side) {  // full at a cell's centre, nothing beyond the next
-    const small = this.small ??= make("canvas", { width: GRID + 2, height: GRID + 2 });
-    const inner = small.getContext("2d"), pixels = inner.createImageData(GRID + 2, GRID + 2);
-    attention.slice(0, GRID * GRID).forEach((value, index) => {
-      const at = 4 * ((Math.floor(index / GRID) + 1) * (GRID + 2) + index % GRID + 1);
+  drawAttention(context, attention, grid, side) {  // full at a cell's centre, nothing beyond the next
+    const { cells, centre, tile } = place(grid), size = cells + 2;
+    if (this.small?.width !== size) this.small = make("canvas", { width: size, height: size });
+    const inner = this.small.getContext("2d"), pixels = inner.createImageData(size, size);
+    attention.slice(0, cells * cells).forEach((value, index) => {
+      const at = 4 * ((Math.floor(index / cells) + 1) * size + index % cells + 1);
       pixels.data.set([255, 150, 0, Math.min(Math.max(Number(value) || 0, 0), 1) * 205], at);
     });
     for (let at = 0; at < pixels.data.length; at += 4) pixels.data.set([255, 150, 0], at);
     inner.putImageData(pixels, 0, 0);
     context.imageSmoothingEnabled = true;
-    const { centre, tile } = place("adm"), start = (centre(0) - 1.5 * tile) * side;
-    context.drawImage(small, start, start, (GRID + 2) * tile * side, (GRID + 2) * tile * side);
+    const start = (centre(0) - 1.5 * tile) * side;
+    context.drawImage(this.small, start, start, size * tile * side, size * tile * side);
   }
 
-  drawCorners(context, cell, locator, side) {
-    const { centre, field } = place(locator), half = field / 2 * side;
+  drawCorners(context, cell, grid, side) {
+    const { centre, field } = place(grid), half = field / 2 * side;
     const [x, y] = cell.map((index) => centre(index) * side), arm = half / 2;
     context.strokeStyle = "#fff";
     context.lineWidth = 4;
@@ -176,7 +178,7 @@ class RoomMap {
       this.figures.set(room.name, figure);
     }
     figure.room = room;
-    figure.locator = map.locator;
+    figure.grid = map.grid;
     const name = map.letters.includes("c") ? `Room ${room.name}` : "The screen";
     figure.caption.replaceChildren(
       make("b", {}, name, room.newest ? make("span", { class: "badge running" }, "newest") : ""),
@@ -190,11 +192,11 @@ class RoomMap {
     context.fillRect(0, 0, side, side);
     if (image) context.drawImage(image, 0, 0, side, side);
     if (Array.isArray(room.heat)) {
-      const { centre, tile } = place(map.locator), most = Math.log1p(Math.max(...room.heat));
-      room.heat.slice(0, GRID * GRID).forEach((visits, index) => {
+      const { cells, centre, tile } = place(map.grid), most = Math.log1p(Math.max(...room.heat));
+      room.heat.slice(0, cells * cells).forEach((visits, index) => {
         if (!(visits > 0)) return;
         context.fillStyle = `rgba(255, 122, 26, ${0.1 + 0.75 * Math.log1p(visits) / most})`;
-        const left = centre(index % GRID) - tile / 2, top = centre(Math.floor(index / GRID)) - tile / 2;
+        const left = centre(index % cells) - tile / 2, top = centre(Math.floor(index / cells)) - tile / 2;
         context.fillRect(left * side, top * side, tile * side + 0.5, tile * side + 0.5);
       });
     }
@@ -202,10 +204,10 @@ class RoomMap {
   }
 
   point(figure, event) {
-    const { centre, tile } = place(figure.locator), box = figure.canvas.getBoundingClientRect();
+    const { cells, centre, tile } = place(figure.grid), box = figure.canvas.getBoundingClientRect();
     const cell = (share) => Math.floor((share - centre(0)) / tile + 0.5);
     const x = cell((event.clientX - box.left) / box.width), y = cell((event.clientY - box.top) / box.height);
-    const inside = x >= 0 && y >= 0 && x < GRID && y < GRID && figure.room.heat;
-    setText(figure.output, inside ? `cell ${x}, ${y}: ${plural(figure.room.heat[y * GRID + x], "visit")}` : "");
+    const inside = x >= 0 && y >= 0 && x < cells && y < cells && figure.room.heat;
+    setText(figure.output, inside ? `cell ${x}, ${y}: ${plural(figure.room.heat[y * cells + x], "visit")}` : "");
   }
 }

@@ -32,10 +32,10 @@ def append(path: Path, *points: dict[str, object]) -> None:
 
 
 @contextmanager
-def serving(*roots: Path) -> Iterator[WatchServer]:
+def serving(*roots: Path, **options: str) -> Iterator[WatchServer]:
     runs = Runs(roots)
     runs.poll()
-    with WatchServer(runs, 0) as server:
+    with WatchServer(runs, 0, **options) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
@@ -54,9 +54,10 @@ def server(tmp_path: Path) -> Iterator[WatchServer]:
 
 def ask(server: WatchServer, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
     """One request; `Host` and others by keyword, with _ for -."""
-    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
+    port = server.server_address[1]
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-    given = {"Host": f"127.0.0.1:{server.server_address[1]}"} | {k.replace("_", "-"): v for k, v in headers.items()}
+    given = {"Host": f"127.0.0.1:{port}"} | {k.replace("_", "-"): v for k, v in headers.items()}
     for name, value in given.items():
         if value:
             connection.putheader(name, value)

@@ -23,7 +23,7 @@ class CoexE3BBonus(Bonus):
 
     def reward(self, rollout: Transitions) -> Rewarded:
         counted, novel = self.coex.reward(rollout), self.e3b.reward(rollout)
-        return Rewarded(counted.bonus * novel.bonus, counted.states, counted)
+        return counted._replace(bonus=counted.bonus * novel.bonus, memo=counted)
 
     def update(self, rollout: Transitions, rewarded: Rewarded) -> Metrics:
         return self.coex.update(rollout, rewarded.memo) | self.e3b.update(rollout, rewarded)

@@ -66,6 +66,7 @@ def identify(settings: dict[str, Any], path: str) -> Identity:
     )
     bonus: Any = settings.get("bonus")
     bonus = bonus if isinstance(bonus, dict) else {}
+    bonus = bonus["coex"] if isinstance(bonus.get("coex"), dict) else bonus  # one that multiplies CoEX's
     return Identity(
         game=_text(settings.get("game", "?")).removeprefix("gym:"),
         method=method,

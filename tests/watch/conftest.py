@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from coex.config.presets import make_config
@@ -29,6 +30,27 @@ def write_run(path: Path, game: str = "freeway", method: str = "a2c", steps: int
 def append(path: Path, *points: dict[str, object]) -> None:
     with (path / "metrics.jsonl").open("a") as file:
         file.writelines(json.dumps(point) + "\n" for point in points)
+
+
+def write_archive(run: Path, counts: str = "agent/bonus/counts/") -> None:
+    """A checkpoint with two rooms: the second was reached from the first."""
+    place = run / "checkpoints" / "step-000000000100"
+    place.mkdir(parents=True)
+    album, archive = "agent/diagnostics/album/", "agent/explorer/archive/"
+    np.savez(
+        place / "arrays.npz",
+        **{
+            counts + "keys": np.array([[1, 2, 4, 0], [3, 4, 7, 100]]),
+            counts + "counts": np.array([5, 1]),
+            album + "rooms": np.array([4, 7]),
+            album + "frames": np.zeros((2, 84, 84), np.uint8),
+            archive + "cells": np.array([[4, 0, 1, 2], [7, 0, 3, 4]]),
+            archive + "scores": np.array([0.0, 100.0]),
+            archive + "ways/index": np.array([1, 2]),
+            archive + "ways/parents": np.array([-1, 0, 1]),
+            archive + "ways/actions/lengths": np.array([0, 3, 5]),
+        },
+    )
 
 
 @contextmanager

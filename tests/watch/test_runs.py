@@ -16,7 +16,7 @@ from coex.watch.follow import MOST_POINTS, Follower, Points
 from coex.watch.groups import compare, join, run_id, score
 from coex.watch.runs import Runs, find_runs
 
-from .conftest import append, write_run
+from .conftest import append, write_archive, write_run
 
 
 @pytest.fixture
@@ -315,3 +315,12 @@ def test_only_what_a_map_is_made_of_must_be_small(tmp_path: Path, monkeypatch: p
     assert saved_visits(tmp_path / "run", "xyc", "adm") is None
     monkeypatch.undo()
     assert saved_visits(tmp_path / "run", "xyc", "adm") is not None
+
+
+@pytest.mark.parametrize("counts", ["agent/bonus/counts/", "agent/bonus/coex/counts/"])
+def test_a_checkpoint_tells_the_map_and_the_tree_of_ways(tmp_path: Path, counts: str) -> None:
+    write_archive(run := write_run(tmp_path / "run"), counts)
+    shown = saved_visits(run, "xycR", "ram")
+    assert shown is not None
+    assert [room["name"] for room in shown["rooms"]] == [4, 7]
+    assert [(node["name"], node["parent"], node["steps"]) for node in shown["ways"]] == [(4, None, 3), (7, 4, 8)]

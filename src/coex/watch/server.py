@@ -22,7 +22,8 @@ from coex.watch.runs import Runs
 HOST = "127.0.0.1"
 _ASK_FOR_TOKEN = "Open the address that coex watch printed: it holds the token."
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
-SCRIPTS = ("uplot.js", "format.js", "charts.js", "scene.js", "ways.js", "overview.js", "run.js", "main.js")  # in their order
+# In their order.
+SCRIPTS = ("uplot.js", "format.js", "charts.js", "scene.js", "ways.js", "overview.js", "run.js", "main.js")
 STYLES = ("uplot.css", "page.css")
 # A name that another site's owner can point here is not among them (DNS rebinding); a port may be forwarded.
 _HOSTS = {"127.0.0.1", "localhost", "[::1]"}

@@ -93,3 +93,22 @@ def test_nothing_is_done_when_nobody_looks(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("coex.training.live._LOOK_SECONDS", 0.0)
     monkeypatch.setattr("coex.training.live.LiveView._record", lambda *_: pytest.fail("it looked"))
     assert run(tmp_path / "run", "a2c", watched=False) == []
+
+
+def test_an_archive_shows_its_map_and_its_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coex.training.live._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("coex.training.live._SHARE", 1e9)
+    out, scenes = tmp_path / "run", list[dict[str, dict[str, object]]]()
+
+    def look() -> bool:
+        (out / "watched").touch()
+        if (out / "live.json").is_file():
+            scenes.append(json.loads((out / "live.json").read_text()))
+        return len(scenes) > 2
+
+    settings = {"num_envs": 2, "num_workers": 0, "learner": {"burst_steps": 20}}
+    train(make_config("montezuma", "archive-ram", settings), out, should_stop=look)
+    assert scenes[-1]["play"] is None
+    (node,) = scenes[-1]["map"]["ways"]  # type: ignore[misc]
+    assert (node["name"], node["parent"], node["steps"]) == (1, None, 1)  # type: ignore[index]
+    assert not (out / "live.json").exists()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from coex.config.presets import make_config
@@ -31,11 +32,32 @@ def append(path: Path, *points: dict[str, object]) -> None:
         file.writelines(json.dumps(point) + "\n" for point in points)
 
 
+def write_archive(run: Path) -> None:
+    """A checkpoint with two rooms: the second was reached from the first."""
+    place = run / "checkpoints" / "step-000000000100"
+    place.mkdir(parents=True)
+    counts, album, archive = "agent/bonus/counts/", "agent/diagnostics/album/", "agent/explorer/archive/"
+    np.savez(
+        place / "arrays.npz",
+        **{
+            counts + "keys": np.array([[1, 2, 4, 0], [3, 4, 7, 100]]),
+            counts + "counts": np.array([5, 1]),
+            album + "rooms": np.array([4, 7]),
+            album + "frames": np.zeros((2, 84, 84), np.uint8),
+            archive + "cells": np.array([[4, 0, 1, 2], [7, 0, 3, 4]]),
+            archive + "scores": np.array([0.0, 100.0]),
+            archive + "ways/index": np.array([1, 2]),
+            archive + "ways/parents": np.array([-1, 0, 1]),
+            archive + "ways/actions/lengths": np.array([0, 3, 5]),
+        },
+    )
+
+
 @contextmanager
-def serving(*roots: Path) -> Iterator[WatchServer]:
+def serving(*roots: Path, **options: str) -> Iterator[WatchServer]:
     runs = Runs(roots)
     runs.poll()
-    with WatchServer(runs, 0) as server:
+    with WatchServer(runs, 0, **options) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
@@ -54,9 +76,10 @@ def server(tmp_path: Path) -> Iterator[WatchServer]:
 
 def ask(server: WatchServer, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
     """One request; `Host` and others by keyword, with _ for -."""
-    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
+    port = server.server_address[1]
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-    given = {"Host": f"127.0.0.1:{server.server_address[1]}"} | {k.replace("_", "-"): v for k, v in headers.items()}
+    given = {"Host": f"127.0.0.1:{port}"} | {k.replace("_", "-"): v for k, v in headers.items()}
     for name, value in given.items():
         if value:
             connection.putheader(name, value)

@@ -15,7 +15,7 @@ import pytest
 from coex.config.grid import even_grid, model_grid
 from coex.report.build import collect, make_page
 
-from .conftest import append, serving, write_run
+from .conftest import append, serving, write_archive, write_run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
@@ -47,7 +47,7 @@ class Visit:
     def __init__(self, browser: Any, address: str, width: int = 1_400, scheme: str = "light") -> None:
         self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         self.page.set_default_timeout(100_000)
-        self._origin = address.split("#")[0]
+        self._origin = re.split("[#?]", address)[0]
         self._faults: list[str] = []
         self.page.on("console", lambda message: self._faults.append(message.text) if message.type != "log" else None)
         self.page.on("pageerror", lambda error: self._faults.append(str(error)))
@@ -180,3 +180,28 @@ def test_a_report_is_the_same_page(chromium: Any, tmp_path: Path) -> None:
     visit.page.locator("tr a").first.click()
     visit.page.wait_for_selector(".charts .u-over")
     visit.leave()
+
+
+@pytest.mark.parametrize("width", [1_400, 390])
+def test_an_archive_has_its_tree_of_ways(chromium: Any, tmp_path: Path, width: int) -> None:
+    run = write_run(tmp_path / "run", "montezuma", "archive-ram", steps=0)
+    append(run, {"step": 50, "archive/rooms": 1}, {"step": 100, "archive/rooms": 2})
+    write_archive(run)
+    (tmp_path / "page.html").write_text(make_page(collect([run])))
+    visit = Visit(chromium, (tmp_path / "page.html").as_uri(), width)
+    visit.page.wait_for_selector(".ways ul ul > li >> text=Room 7")
+    assert visit.page.locator(".way").all_text_contents() == [
+        "Room 4way of 3 stepsscore 0 · 1 gameby step 50",
+        "Room 7way of 8 stepsscore 100 · 1 gameby step 100",
+    ]
+    assert visit.page.locator(".way img").count() == 2
+    visit.leave()
+
+
+def test_a_token_opens_the_page_and_leaves_its_address(chromium: Any, tmp_path: Path) -> None:
+    write_run(tmp_path / "runs" / "one")
+    with serving(tmp_path / "runs", token="correct-horse-battery_9") as server:
+        visit = Visit(chromium, server.address)
+        visit.page.wait_for_selector("table.runs tbody tr")
+        assert visit.page.url == server.address.split("?")[0]
+        visit.leave()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coex.config.grid import model_grid
+from coex.config.grid import even_grid, model_grid
 from coex.runs.lock import RunLock
 from coex.runs.visits import describe_visits, saved_visits
 from coex.watch import tail
@@ -17,7 +17,7 @@ from coex.watch.follow import MOST_POINTS, Follower, Points
 from coex.watch.groups import compare, join, run_id, score
 from coex.watch.runs import Runs, find_runs
 
-from .conftest import append, write_run
+from .conftest import append, write_archive, write_run
 
 
 @pytest.fixture
@@ -322,3 +322,11 @@ def test_only_what_a_map_is_made_of_must_be_small(tmp_path: Path, monkeypatch: p
     assert saved_visits(tmp_path / "run", "xyc", model_grid(9, 16)) is None
     monkeypatch.undo()
     assert saved_visits(tmp_path / "run", "xyc", model_grid(9, 16)) is not None
+
+
+def test_a_checkpoint_tells_the_map_and_the_tree_of_ways(tmp_path: Path) -> None:
+    write_archive(run := write_run(tmp_path / "run"))
+    shown = saved_visits(run, "xycR", even_grid(9))
+    assert shown is not None
+    assert [room["name"] for room in shown["rooms"]] == [4, 7]
+    assert [(node["name"], node["parent"], node["steps"]) for node in shown["ways"]] == [(4, None, 3), (7, 4, 8)]

@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,91 @@ def test_it_needs_no_torch_and_says_where_it_is(tmp_path: Path) -> None:
     assert without == "False"
 
 
+TOKEN = "correct-horse-battery_9"
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[WatchServer]:
+    write_run(tmp_path / "guarded" / "one")
+    with serving(tmp_path / "guarded", host="0.0.0.0", token=TOKEN) as server:
+        yield server
+
+
+def test_a_token_is_brought_once_and_then_its_cookie(guarded: WatchServer) -> None:
+    assert guarded.address.endswith(f":{guarded.server_address[1]}/?token={TOKEN}")
+    status, headers, content = ask(guarded, f"/?token={TOKEN}")
+    assert (status, headers["Location"], content) == (303, "/", b"")
+    cookie, *limits = headers["Set-Cookie"].split("; ")
+    assert {"HttpOnly", "SameSite=Strict", "Path=/"} == set(limits)
+    for path in ("/", "/page.css", "/api/runs"):
+        assert ask(guarded, path, Cookie=f"other=1; {cookie}; more=2")[0] == 200
+    assert b"Freeway" in ask(guarded, "/api/runs", Cookie=cookie)[2]
+
+
+@pytest.mark.parametrize(
+    "cookie",
+    [
+        "",
+        "coex-{port}=",
+        "coex-{port}=None",
+        "coex-{port}",
+        f"coex-1={TOKEN}",
+        f"{TOKEN}",
+        f"coex-{{port}}={TOKEN[:-1]}",
+        f"coex-{{port}}={TOKEN}x",
+        f"coex-{{port}}={TOKEN.upper()}",
+        f'coex-{{port}}="{TOKEN}"',
+        "coex-{port}=\xff\x00é",
+        ";" * 1_000,
+    ],
+)
+def test_without_the_token_nothing_is_told(guarded: WatchServer, cookie: str) -> None:
+    for path in ("/", "/index.html", "/page.css", "/api/runs", "/api/run?id=x", "/nothing"):
+        status, headers, content = ask(guarded, path, Cookie=cookie.format(port=guarded.server_address[1]))
+        assert status == 401
+        assert "Set-Cookie" not in headers
+        assert content.startswith(b"Open the address")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/?token=",
+        f"/?token={TOKEN[:-1]}",
+        f"/?token={TOKEN}x",
+        f"/?token={TOKEN}&a=1",
+        f"/?a=1&token={TOKEN}",
+        f"/api/runs?token={TOKEN}",
+        f"//evil.example/?token={TOKEN}",
+        f"/?token={TOKEN.upper()}",
+        "/?token=%FF",
+    ],
+)
+def test_a_wrong_token_is_no_token(guarded: WatchServer, path: str) -> None:
+    status, headers, _ = ask(guarded, path)
+    assert status == 401
+    assert "Set-Cookie" not in headers
+
+
+@pytest.mark.parametrize("host", ["evil.example", "0.0.0.0.evil.example", "{name}.evil.example", "", "127.0.0.1@evil"])
+def test_a_token_does_not_make_up_for_another_name(guarded: WatchServer, host: str) -> None:
+    cookie = f"coex-{guarded.server_address[1]}={TOKEN}"
+    assert ask(guarded, "/api/runs", Host=host.format(name=socket.gethostname()), Cookie=cookie)[0] in (400, 421)
+    assert ask(guarded, f"/?token={TOKEN}", Host=host.format(name=socket.gethostname()))[0] in (400, 421)
+    assert ask(guarded, "/api/runs", Cookie=cookie, Sec_Fetch_Site="cross-site")[0] == 403
+    assert ask(guarded, f"/?token={TOKEN}", Sec_Fetch_Site="cross-site")[0] == 403
+    assert ask(guarded, f"/?token={TOKEN}", "POST")[0] == 405
+
+
+@pytest.mark.parametrize("host", ["{name}:8777", "192.0.2.7:8777", "[2001:db8::7]:8777", "localhost"])
+def test_this_machine_has_other_names_for_those_with_a_token(
+    guarded: WatchServer, server: WatchServer, host: str
+) -> None:
+    cookie, name = f"coex-{guarded.server_address[1]}={TOKEN}", host.format(name=socket.gethostname())
+    assert ask(guarded, "/api/runs", Host=name, Cookie=cookie)[0] == 200
+    assert ask(server, "/api/runs", Host=name)[0] == (200 if host == "localhost" else 421)
+
+
 def test_bad_input_is_one_line(tmp_path: Path, server: WatchServer, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     taken = str(server.server_address[1])
@@ -189,6 +275,15 @@ def test_bad_input_is_one_line(tmp_path: Path, server: WatchServer, capsys: pyte
         ([str(tmp_path), "--port", "x"], "whole number"),
         ([str(tmp_path), "--port", "70000"], "65535"),
         ([str(tmp_path), "--port", taken], "cannot be had"),
+        ([str(tmp_path), "--host", "0.0.0.0"], "--token"),
+        ([str(tmp_path), "--host", "::"], "--token"),
+        ([str(tmp_path), "--host", ""], "--token"),
+        ([str(tmp_path), "--host", "127.0.0.1.evil.example"], "--token"),
+        ([str(tmp_path), "--host", "0.0.0.0", "--token", "short"], "16"),
+        ([str(tmp_path), "--token", "with a space and more"], "16"),
+        ([str(tmp_path), "--token", "x" * 300], "16"),
+        ([str(tmp_path), "--host", "192.0.2.1", "--token"], "cannot be had"),
+        ([str(tmp_path), "--host", "a..b", "--token"], "cannot be had"),
     ):
         assert main(["watch", *arguments]) == 2
         lines = capsys.readouterr().err.strip().splitlines()

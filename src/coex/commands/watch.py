@@ -20,7 +20,7 @@ def add_commands(commands: Any) -> None:
     watch = commands.add_parser(
         "watch",
         help="see runs as they go, in a browser",
-        description="Serve a page about all runs under the given directories, on this machine only: their curves, the "
+        description="Serve a page about all runs under the given directories, for this machine: their curves, the "
         "agents at play as they train, and where they have been. It reads their files and controls nothing. "
         "Ctrl-C ends it; the runs go on.",
     )
@@ -29,13 +29,21 @@ def add_commands(commands: Any) -> None:
         help="runs, or directories of runs, which may be begun later (default: runs)",
     )  # fmt: skip
     watch.add_argument("--port", metavar="P", help=f"(default: {_PORT}, or any other if that is taken)")
+    watch.add_argument("--host", metavar="H", help="let other machines look, too, by this address of this one")
+    watch.add_argument(
+        "--token",
+        nargs="?",
+        const="",
+        metavar="T",
+        help="what a browser must bring; needed for --host (default: a new one)",
+    )
     watch.add_argument("--no-open", action="store_true", help="do not open the page, only print its address")
     watch.set_defaults(run=_watch)
 
 
 def _watch(options: argparse.Namespace) -> int:
     from coex.watch.runs import Runs
-    from coex.watch.server import WatchServer
+    from coex.watch.server import HOST, WatchServer, make_token
 
     for path in options.directories:
         if path.exists() and not path.is_dir():
@@ -43,13 +51,18 @@ def _watch(options: argparse.Namespace) -> int:
     port = whole_number(options.port, "--port") if options.port is not None else None
     if port is not None and not 0 <= port < 65_536:
         raise UsageError(f"--port takes a number from 0 to 65535, not {port}")
-    runs = Runs(options.directories)
+    runs, host = Runs(options.directories), options.host if options.host is not None else HOST
+    token = make_token() if options.token == "" else options.token
     try:
-        server = WatchServer(runs, _PORT if port is None else port)
-    except OSError as error:
-        if port is not None:
-            raise UsageError(f"--port {port} cannot be had: {error.strerror}") from None
-        server = WatchServer(runs, 0)
+        try:
+            server = WatchServer(runs, _PORT if port is None else port, host, token)
+        except OSError:
+            if port is not None:
+                raise
+            server = WatchServer(runs, 0, host, token)
+    except (OSError, UnicodeError) as error:
+        place = f"--host {host}" if port is None else f"--port {port} of {host}"
+        raise UsageError(f"{place} cannot be had: {getattr(error, 'strerror', None) or error}") from None
     with server:
         runs.start()
         print(f"{server.address} shows {', '.join(map(str, options.directories))} (Ctrl-C ends it)", flush=True)

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from coex.config.bonuses import CoexConfig
 from coex.config.checks import check_settings
-from coex.config.grid import Grid
 from coex.envs import Shape
 from coex.envs.views import POLICY_SHAPE
 from coex.errors import UsageError
@@ -135,11 +134,6 @@ class CoexNovelDConfig(CoexConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_settings(self, weights="alpha")
-
-    @property
-    def grid(self) -> Grid:
-        """Returns the grid that x and y are cells of."""
-        return self.coex.grid
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from coex.archive.tree import describe_ways
 from coex.config.grid import Grid
 
 MOST_ROOMS, NUM_STATES = 48, 6  # that are shown
 _NEWEST = 4  # rooms that are shown however few their visits
 _CHECKPOINT = re.compile(r"step-(\d{12,15})")
-_READ = ("agent/bonus/counts/", "agent/diagnostics/")  # the arrays that a map is made of
+_COUNTS, _RECORD, _ARCHIVE = "agent/bonus/counts/", "agent/diagnostics/", "agent/explorer/archive/"
+_READ = (_COUNTS, _RECORD, f"{_ARCHIVE}cells", f"{_ARCHIVE}scores", f"{_ARCHIVE}ways/")  # the arrays of a map
 _LARGEST_ARRAY = 200_000_000  # bytes
 Ints = NDArray[np.int64]
 Frames = Mapping[int, NDArray[np.uint8]]
@@ -80,14 +82,17 @@ def saved_visits(run: Path, letters: str, grid: Grid) -> dict[str, Any] | None:
             if max(sizes) > _LARGEST_ARRAY:  # of others, such as an archive's saved games, any size will do
                 return None
         with np.load(path, allow_pickle=False) as stored:
-            record = "agent/diagnostics/"
-            counts = stored["agent/bonus/counts/counts"].astype(np.int64)
-            keys = stored["agent/bonus/counts/keys"].astype(np.int64).reshape(-1, len(letters))
-            rooms, pictures = stored[record + "album/rooms"].tolist(), stored[record + "album/frames"]
-            recent = stored.get(record + "evidence/recent") if "c" in letters else None
+            counts = stored[_COUNTS + "counts"].astype(np.int64)
+            keys = stored[_COUNTS + "keys"].astype(np.int64).reshape(-1, len(letters))
+            rooms, pictures = stored[_RECORD + "album/rooms"].tolist(), stored[_RECORD + "album/frames"]
+            recent = stored.get(_RECORD + "evidence/recent") if "c" in letters else None
+            parts = ("cells", "scores", "ways/index", "ways/parents", "ways/actions/lengths")
+            ways = [stored[_ARCHIVE + part] for part in parts] if _ARCHIVE + "cells" in stored else None
         step = int(place.name.removeprefix("step-"))
         if len(counts):
-            return describe_visits(step, letters, grid, keys, counts, dict(zip(rooms, pictures, strict=True)), recent)
+            frames = dict(zip(rooms, pictures, strict=True))
+            found = describe_visits(step, letters, grid, keys, counts, frames, recent)
+            return found | ({"ways": describe_ways(*ways)} if ways else {})
     return None
 
 

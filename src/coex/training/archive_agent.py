@@ -1,10 +1,11 @@
 """The archive as a method: exploring from saved games, then teaching a policy that plays from real starts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from coex.archive.bursts import BurstExplorer
 from coex.archive.cells import GREY, CellEncoder
@@ -105,6 +106,11 @@ class ArchiveAgent:
     def _observe(self, states: States, views: Views) -> None:
         figures = self._diagnostics.observe_play(states, views[GREY], views.get("ram"))
         self._errors += figures.values()
+
+    @property
+    def room_pictures(self) -> Mapping[int, NDArray[np.uint8]]:
+        """A grey picture (84, 84) of each room."""
+        return self._diagnostics.album.frames
 
     def snapshot(self) -> dict[str, Any]:
         """Returns what only a log point needs."""

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from coex.archive.tree import describe_ways
+from coex.archive.ways import pack_ways
 from coex.bonuses import Rewarded
 from coex.config.run import RunConfig
 from coex.envs import ram
@@ -23,6 +25,7 @@ from coex.rollouts.rollout import Rollout
 from coex.runs.files import LIVE, WATCHED
 from coex.runs.visits import describe_visits, encode_png
 from coex.training.agent import Agent
+from coex.training.archive_agent import ArchiveAgent
 
 MOST_FRAMES = 16  # of one environment, in a row
 _LOOK_SECONDS = 1.0  # between two looks at who watches
@@ -44,22 +47,23 @@ class LiveView:
         self._map: dict[str, Any] | None = None
         self.close()
 
-    def observe(self, agent: Agent) -> None:
+    def observe(self, agent: Agent | ArchiveAgent) -> None:
         """Looks at what an iteration left, if that is due and somebody watches."""
         began = time.monotonic()
-        if began < self._next_look or agent.last is None:
+        if began < self._next_look:
             return
         if not self._frames and not self._is_watched():
             self._next_look = began + _LOOK_SECONDS
             return
-        self._record(agent, *agent.last)
-        if len(self._frames) >= MOST_FRAMES:
+        if isinstance(agent, Agent) and agent.last is not None:
+            self._record(agent, *agent.last)
+        is_whole = isinstance(agent, ArchiveAgent) or len(self._frames) >= MOST_FRAMES
+        if is_whole:
             self._write(agent)
-            spent = self._spent + time.monotonic() - began
-            self._next_look = time.monotonic() + max(_LOOK_SECONDS, spent / _SHARE)
+        self._spent += time.monotonic() - began
+        if is_whole:
+            self._next_look = time.monotonic() + max(_LOOK_SECONDS, self._spent / _SHARE)
             self._frames, self._pictures, self._spent = [], [], 0.0
-        else:
-            self._spent += time.monotonic() - began
 
     def close(self) -> None:
         """Leaves nothing behind that was only true for a moment."""
@@ -102,33 +106,41 @@ class LiveView:
         visible = ram.player_visible(self._config.game, memory).tolist()
         return [found if seen else [] for found, seen in zip(boxes, visible, strict=True)]
 
-    def _is_map_due(self, now: float, states: int) -> bool:
-        """Whether there is a map to draw, and time: of very many states the first waits, as the others do."""
+    def _draw_map(self, agent: Agent | ArchiveAgent) -> None:
+        """Takes in where the agent has been, if there is time: of very many states the first waits as the others do."""
+        bonus = agent.bonus
+        if not isinstance(bonus, CoexBonus) or not len(bonus.counts):
+            return
+        began = time.monotonic()
+        entries = agent.explorer.archive.entries if isinstance(agent, ArchiveAgent) else {}
         if self._next_map is None:
-            self._next_map = now + (states * _STATE_SECONDS / _SHARE if states > 1_000 else 0.0)
-        return states > 0 and now >= self._next_map
+            size = len(bonus.counts) + 5 * len(entries)
+            self._next_map = began + (size * _STATE_SECONDS / _SHARE if size > 1_000 else 0.0)
+        if began < self._next_map:
+            return
+        counted, config = bonus.counts.state_dict(), bonus.config
+        keys, counts = counted["keys"].astype(np.int64), counted["counts"].astype(np.int64)
+        self._map = describe_visits(agent.steps_done, config.state, config.grid, keys, counts, agent.room_pictures)
+        if entries:
+            ways = pack_ways([entry.way for entry in entries.values()])
+            scores = np.array([entry.score for entry in entries.values()])
+            cells = np.array(list(entries), np.int64)
+            self._map["ways"] = describe_ways(cells, scores, ways["index"], ways["parents"], ways["actions"]["lengths"])
+        self._next_map = time.monotonic() + (time.monotonic() - began) / _SHARE
 
-    def _write(self, agent: Agent) -> None:
-        bonus, began = agent.bonus, time.monotonic()
-        if isinstance(bonus, CoexBonus) and self._is_map_due(began, len(bonus.counts)):
-            counted, config = bonus.counts.state_dict(), bonus.config
-            keys, counts = counted["keys"].astype(np.int64), counted["counts"].astype(np.int64)
-            self._map = describe_visits(
-                agent.steps_done, config.state, config.grid, keys, counts, agent.room_pictures
-            )  # fmt: skip
-            self._next_map = time.monotonic() + (time.monotonic() - began) / _SHARE
-        frames, pictures = self._frames[-MOST_FRAMES:], self._pictures[-MOST_FRAMES:]
-        play = {
+    def _write(self, agent: Agent | ArchiveAgent) -> None:
+        self._draw_map(agent)
+        play = self._frames and {
             "stamp": agent.steps_done,
             "grid": self._config.grid._asdict(),
-            "frames": frames,
-            "picture": encode_png(np.concatenate(pictures)),
+            "frames": self._frames[-MOST_FRAMES:],
+            "picture": encode_png(np.concatenate(self._pictures[-MOST_FRAMES:])),
         }
         scratch = self._run / f".{LIVE}.tmp"
         with contextlib.suppress(OSError):  # the run goes on, seen or not
             scratch.unlink(missing_ok=True)
             with scratch.open("x") as file:
-                file.write(json.dumps({"play": play, "map": self._map}))
+                file.write(json.dumps({"play": play or None, "map": self._map}))
             scratch.replace(self._run / LIVE)
 
 

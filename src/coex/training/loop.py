@@ -104,8 +104,7 @@ def _loop(
         step = agent.steps_done
         log.add(episodes, metrics, step)
         saver.end_iteration(step)
-        if isinstance(agent, Agent):
-            live.observe(agent)
+        live.observe(agent)
     saved = saver.save(step, abandoned=abandoned)
     is_finished = saved and step >= config.total_steps
     summary = log.finish(step, finished=is_finished, checkpoint_seconds=saver.seconds)

@@ -2,13 +2,13 @@
 // One run in full.
 
 const CURVES = [  // title, unit, {metric: label}
+  ["Archive: best score", "points", { "archive/best": "best" }],
+  ["Archive: saved games", "one a cell", { "archive/cells": "saved games" }],
   ["Reward", "mean of a step, unclipped", { "reward/mean": "reward" }],
   ["Location error", "cells of the grid, by RAM", { "adm/distance": "cells off" }],
   ["Rooms found", "count", { "rooms/true": "by RAM", "rooms/clusters": "clusters", "archive/rooms": "in the archive" }],
   ["Bonus", "mean of a step", { "bonus/mean": "bonus" }],
   ["Policy entropy", "nats", { entropy: "entropy" }],
-  ["Archive: cells", "count", { "archive/cells": "cells" }],
-  ["Archive: best score", "points", { "archive/best": "best" }],
   ["States visited", "different ψ(s)", { "counts/states": "states" }],
   ["Rooms: clusters against RAM", "adjusted Rand index", { "rooms/ari_long": "last 5,000", "rooms/ari": "last 100" }],
   ["Speed", "agent steps a second", { steps_per_second: "steps/s" }],
@@ -35,6 +35,7 @@ class RunView {
     this.playSection = make("section", {}, make("h2", {}, "The agent at play"), this.waiting, this.play.element);
     this.curves = make("div", { class: "charts" });
     this.map = new RoomMap();
+    this.ways = new Ways();
     this.episodes = make("tbody");
     this.episodeTable = make("details", {}, make("summary", {}, "The last episodes"), make(
       "div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ["episode", "step", "environment", "return", "length", "cut short"].map((name) => make("th", { scope: "col" }, name)))), this.episodes)));
@@ -45,7 +46,7 @@ class RunView {
     this.element = make(
       "article", {}, make("p", { class: "back" }, make("a", { href: "#/" }, "← All runs")),
       make("div", { class: "heading" }, this.over, this.title, this.line), this.notes, this.cards,
-      make("div", { class: "stage" }, this.playSection, this.map.element),
+      make("div", { class: "stage" }, this.playSection, this.map.element), this.ways.element,
       make("section", {}, make("h2", {}, "Curves"), this.curves), this.map.states,
       make("section", {}, make("h2", {}, "Episodes"), this.episodeTable),
       make("section", {}, make("h2", {}, "Repeat this run"), make("pre", { class: "command", tabindex: "0" }, this.command),
@@ -79,6 +80,7 @@ class RunView {
     this.chart("Return", "mean of the last 40 episodes", { return_mean40: "last 40", max_return_mean40: "best" }, columns, paper, "wide");
     for (const [title, unit, keys] of CURVES) this.chart(title, unit, keys, columns);
     this.drawMore();
+    this.ways.show(null, columns);
     this.showEpisodes(run.log);
     setText(this.command, run.command);
     const settings = JSON.stringify(run.settings);
@@ -88,7 +90,7 @@ class RunView {
   }
 
   showStage() {  // a run shows itself only while it goes on, and only to those who look
-    const seen = this.play.play || this.film, waits = this.run?.status === "running" && !this.run.method.startsWith("archive");
+    const seen = this.play.play || this.film, waits = this.run?.status === "running" && !this.run.method.startsWith("Archive");
     this.playSection.hidden = !seen && !waits;
     this.waiting.hidden = Boolean(seen);
     this.play.element.hidden = !this.play.play;
@@ -180,6 +182,7 @@ class RunView {
   async show(scene) {
     if (!scene) return;
     await Promise.all([this.play.show(scene.play), this.map.show(scene.map)]);
+    this.ways.show(scene.map, this.run?.columns);
     if (scene.film && !this.film) {
       this.film = makeFilm(scene);
       this.playSection.append(this.film);

@@ -52,6 +52,7 @@ def add_commands(commands: Any) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     planned = _plan(options)
+    from coex.grid.plan import game_name
     from coex.report.build import check_runs, write_report
     from coex.runs.directory import CONFIG
     from coex.runs.resume import is_finished
@@ -69,7 +70,7 @@ def _compare(options: argparse.Namespace) -> int:
     there = [out for out, _, _ in planned if (out / CONFIG).exists()]
     if not there:
         raise UsageError(f"there is no run in {options.runs} to show yet: leave --render away")
-    page = options.out or options.runs / f"{_slug(planned[0][1].game)}.html"
+    page = options.out or options.runs / f"{game_name(planned[0][1].game)}.html"
     score = None if options.score is None else float(options.score)
     for note in write_report(check_runs(there), page, with_video=False, warn=lambda _: None, score=score).notes:
         print(f"coex: {note}", file=sys.stderr)
@@ -89,6 +90,7 @@ def _plan(options: argparse.Namespace) -> list[tuple[Path, Any, list[str]]]:
     """Every run's directory, configuration and command; mistakes show before the first one starts."""
     from coex.config.presets import make_config
     from coex.config.settings import merge_settings, parse_assignments
+    from coex.grid.plan import run_name
 
     if options.out and options.out.suffix.lower() != ".html":
         raise UsageError(f"--out takes a file that ends in .html, not {options.out}")
@@ -112,7 +114,7 @@ def _plan(options: argparse.Namespace) -> list[tuple[Path, Any, list[str]]]:
                 method = learner if bonus == _PLAIN else f"{learner}+{bonus}"
                 config = make_config(options.game, method, {**settings, "seed": seed}, options.preset)
                 config.views()  # says so where a game cannot give what the method needs
-                out = options.runs / _slug(config.game) / f"{method.replace(':', '-')}-{steps}-s{seed}"
+                out = options.runs / run_name(config.game, method, steps, seed)
                 command = ["train", config.game, "--method", method, "--seed", str(seed), *shared]
                 planned.append((out, config, [*command, "--out", str(out), "--resume"]))
     return planned
@@ -130,7 +132,3 @@ def _check_number(text: str) -> None:
         float(text)
     except ValueError:
         raise UsageError(f"--score takes a number, not {text!r}") from None
-
-
-def _slug(game: str) -> str:
-    return game.removeprefix("gym:").replace("/", "-").replace(":", "-")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from coex import __version__
-from coex.commands import check, compare, evaluate, lists, paper, report, train, truth, watch
+from coex.commands import check, compare, evaluate, grid, lists, paper, report, train, truth, watch
 from coex.errors import CoexError, UsageError
 
 
@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"coex {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
-    for module in (train, watch, check, evaluate, truth, report, compare, paper, lists):
+    for module in (train, watch, check, evaluate, truth, report, compare, grid, paper, lists):
         module.add_commands(commands)
     return parser
 

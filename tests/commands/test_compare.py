@@ -53,7 +53,7 @@ def test_it_runs_what_is_missing_and_writes_one_page(
     assert main([*arguments, "--render", "--out", str(tmp_path / "other.html")]) == 0
     assert (tmp_path / "other.html").exists()
     run = Follower(tmp_path / "MiniGrid-Empty-5x5-v0" / "a2c-40-s0", "a2c")
-    run.poll(None)
+    run.poll()
     assert time_to(run, 1e9) is None
     assert time_to(run, -1.0) == (20.0, run.points.series("seconds")[1][0])
 

@@ -28,7 +28,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 def follow(path: Path) -> Follower:
     run = Follower(path, path.name)
-    run.poll(set())
+    run.poll()
     return run
 
 
@@ -61,13 +61,13 @@ def test_a_log_that_was_cut_back_begins_anew(tmp_path: Path) -> None:
     log.write_text("".join(lines[:5]))
     append(tmp_path / "run", *({"step": 5_000 + 100 * i, "return_mean40": -i} for i in range(1, 40)))
     assert log.stat().st_size > len("".join(lines))
-    assert run.poll(set())
+    assert run.poll()
     assert run.restarts == 1
     steps, values = run.points.series("return_mean40")
     assert steps == [1_000, 2_000, 3_000, 4_000, 5_000, *range(5_100, 9_000, 100)]
     assert values[-1] == -39
     log.unlink()
-    run.poll(set())
+    run.poll()
     assert run.points.count == 0
 
 
@@ -76,10 +76,10 @@ def test_a_torn_line_is_read_when_it_is_whole(tmp_path: Path) -> None:
     with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
         file.write('{"step": 2000, "return')
         file.flush()
-        run.poll(set())
+        run.poll()
         assert (run.points.count, run.num_broken) == (1, 0)
         file.write('_mean40": 5}\n')
-    run.poll(set())
+    run.poll()
     assert run.points.newest["return_mean40"] == 5
 
 
@@ -193,7 +193,7 @@ def test_a_large_log_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(tail, "CHUNK", 2_000)
     run = follow(write_run(tmp_path / "run", steps=500))
     assert 0 < run.points.count < 500
-    while run.poll(set()):
+    while run.poll():
         pass
     assert (run.points.count, run.num_broken) == (500, 0)
 

@@ -63,6 +63,7 @@ def add_commands(commands: Any) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     planned = _plan(options)
+    from coex.grid.plan import game_name
     from coex.report.build import check_runs, write_report
     from coex.runs.directory import CONFIG
     from coex.runs.resume import is_finished
@@ -100,6 +101,7 @@ def _plan(options: argparse.Namespace) -> list[tuple[Path, Any, list[str]]]:
     """Every run's directory, configuration and command; mistakes show before the first one starts."""
     from coex.config.presets import make_config
     from coex.config.settings import merge_settings, parse_assignments
+    from coex.grid.plan import run_name
 
     if options.out and options.out.suffix.lower() != ".html":
         raise UsageError(f"--out takes a file that ends in .html, not {options.out}")
@@ -123,8 +125,8 @@ def _plan(options: argparse.Namespace) -> list[tuple[Path, Any, list[str]]]:
                 merged = merge_settings(settings, parse_assignments(own))
                 config = make_config(options.game, method, {**merged, "seed": seed}, options.preset)
                 config.views()  # says so where a game cannot give what the method needs
-                place = _slug(config.game) + (f"-level-{options.level}" if options.level is not None else "")
-                out = options.runs / place / f"{method.replace(':', '-')}-{steps}-s{seed}"
+                level = "" if options.level is None else f"-level-{options.level}"
+                out = options.runs / run_name(config.game + level, method, steps, seed)
                 command = ["train", config.game, "--method", method, "--seed", str(seed), *shared]
                 command += [word for assignment in own for word in ("--set", assignment)]
                 planned.append((out, config, [*command, "--out", str(out), "--resume"]))
@@ -163,7 +165,3 @@ def _check_number(text: str) -> None:
         float(text)
     except ValueError:
         raise UsageError(f"--score takes a number, not {text!r}") from None
-
-
-def _slug(game: str) -> str:
-    return game.removeprefix("gym:").replace("/", "-").replace(":", "-")

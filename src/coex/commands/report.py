@@ -55,7 +55,7 @@ def _video(options: argparse.Namespace) -> int:
     from coex.analysis.trained import find_saved
     from coex.config.settings import with_settings
     from coex.report.film import VideoConfig, make_gif, record
-    from coex.runs.lock import is_in_use
+    from coex.runs.lease import is_in_use
 
     step = whole_number(options.checkpoint, "--checkpoint") if options.checkpoint is not None else None
     settings = with_settings(

@@ -20,6 +20,7 @@ from coex.runs.files import EPISODES as EPISODES
 from coex.runs.files import LOCK
 from coex.runs.files import METRICS as METRICS
 from coex.runs.files import SUMMARY as SUMMARY
+from coex.runs.lease import lease_files
 
 TENSORBOARD = "tensorboard"
 WINDOW = 40  # the paper's score: the mean return of this many recent episodes
@@ -188,12 +189,15 @@ def score_at(points: Iterable[dict[str, Any]], steps: int) -> float | None:
 
 def check_unused(path: Path) -> None:
     """A run never writes over another one, or into a directory of something else."""
-    if path.exists() and not path.is_dir():
+    if not path.exists():
+        return
+    if not path.is_dir():
         raise UsageError(f"--out {path} is a file: choose a directory")
     if (path / CONFIG).exists():
         raise UsageError(f"--out {path} already holds a run: choose another directory (nothing was changed)")
-    beginnings = {LOCK, Path(CONFIG).with_suffix(".tmp").name}  # of a run that was killed before it had a configuration
-    if path.exists() and any(entry.name not in beginnings for entry in path.iterdir()):
+    # Beginnings of a run that was killed before it had a configuration.
+    beginnings = {LOCK, Path(CONFIG).with_suffix(".tmp").name, *(lease.name for lease in lease_files(path))}
+    if any(entry.name not in beginnings for entry in path.iterdir()):
         raise UsageError(f"--out {path} is not empty and holds no run: choose another directory")
 
 

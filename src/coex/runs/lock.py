@@ -1,6 +1,7 @@
 """One run, one writer."""
 
 import contextlib
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -8,18 +9,24 @@ from types import TracebackType
 
 from coex.errors import UsageError
 from coex.runs.files import LOCK
+from coex.runs.lease import Lease, lease_files, owner
+
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # of file systems that have none: the lease stands alone
+IN_USE = "is in use by"  # what a second writer is told, for those who read it
 
 
 class RunLock:
-    """Holds a run's directory for this process.
+    """Holds a run's directory for this process: by the kernel's lock, and by a lease where that does not reach.
 
     The kernel lets go of the lock when the process ends, however it ends, so the file itself may stay: what counts is
-    whether somebody holds it. Worker processes do not inherit it.
+    whether somebody holds it. Worker processes do not inherit it. On a file system that hosts share, the lock may hold
+    on one host only, or not exist; the lease (runs/lease.py) holds on all of them.
     """
 
     def __init__(self, run: Path) -> None:
         self._run = run
         self._descriptor = -1
+        self._lease = Lease(run)
         self._made = False  # whether the directory is ours to remove when nothing came of it
 
     def __enter__(self) -> "RunLock":
@@ -30,8 +37,13 @@ class RunLock:
             self._run.mkdir(parents=True, exist_ok=True)
             while not self._acquire():
                 pass
+            try:
+                self._lease.take(os.fstat(self._descriptor).st_mtime)
+            except OSError:
+                os.close(self._descriptor)
+                raise
         except BlockingIOError:
-            raise UsageError(f"{self._run} is in use by {self._holder()}: only one process may write a run") from None
+            raise UsageError(f"{self._run} {IN_USE} {owner(self._run)}: only one process may write a run") from None
         except OSError as error:
             raise UsageError(f"{self._run} cannot be written: {error.strerror}") from None
         return self
@@ -39,9 +51,12 @@ class RunLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._lease.release()
         with contextlib.suppress(OSError):
-            if os.listdir(self._run) == [LOCK]:
-                (self._run / LOCK).unlink()
+            leases = lease_files(self._run)
+            if set(os.listdir(self._run)) == {LOCK, *(lease.name for lease in leases)}:
+                for path in (*leases, self._run / LOCK):
+                    path.unlink()
                 if self._made:
                     self._run.rmdir()
         os.close(self._descriptor)
@@ -50,11 +65,10 @@ class RunLock:
         """Raises BlockingIOError when another process holds it; False if that one has just removed the file."""
         self._descriptor = os.open(self._run / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._descriptor)
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(self._descriptor), os.stat(self._run / LOCK)):
-                    os.ftruncate(self._descriptor, 0)
-                    os.write(self._descriptor, f"{os.getpid()}\n".encode())  # for the message to a second process
+                    os.utime(self._descriptor)  # for the lease: what time it is on the file system
                     return True
         except OSError:
             os.close(self._descriptor)
@@ -62,23 +76,10 @@ class RunLock:
         os.close(self._descriptor)
         return False
 
-    def _holder(self) -> str:
-        with contextlib.suppress(OSError):
-            if pid := (self._run / LOCK).read_text().strip():
-                return f"process {pid}"
-        return "another process"
 
-
-def is_in_use(run: Path) -> bool:
-    """Whether a process is writing the run now; a reader's question, which holds nobody up for longer than it takes."""
+def _lock(descriptor: int) -> None:
     try:
-        descriptor = os.open(run / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise

@@ -3,21 +3,19 @@
 import json
 import math
 import os
-import time
 from array import array
 from collections import deque
-from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
-from coex.runs.files import CONFIG, EPISODES, LOCK, METRICS, SUMMARY
+from coex.runs.files import CONFIG, EPISODES, METRICS, SUMMARY
+from coex.runs.lease import is_in_use
 from coex.runs.visits import newest_checkpoint
 from coex.watch.identity import Identity, identify
 from coex.watch.tail import Tail, read_small
 
 MOST_POINTS, MOST_METRICS, MOST_EPISODES = 1_024, 120, 200  # that are kept of a run
 _LARGEST_FILE = 1_000_000  # bytes of config.json or summary.json
-_RECENT_SECONDS = 90.0  # without a way to ask for locks: a log that has grown since then is a run that goes on
 _HUGE = 1e300
 
 
@@ -79,8 +77,8 @@ class Follower:
         self._stamps: tuple[Any, ...] = ()
         self._finished = False
 
-    def poll(self, locked: Container[int] | None) -> bool:
-        """Reads what is new; returns whether anything is. `locked` are the inodes of held locks, if that is known."""
+    def poll(self) -> bool:
+        """Reads what is new; returns whether anything is."""
         stamps = tuple(_stamp(self.path / name) for name in (CONFIG, METRICS, EPISODES, SUMMARY))
         stamps += (_stamp(self.path) if self.status != "running" else None,)  # what `coex eval` wrote beside them
         changed = False
@@ -95,7 +93,7 @@ class Follower:
             self.updated = max((stamp[0] / 1e9 for stamp in stamps[:4] if stamp), default=0.0)
             self._stamps, changed = stamps, True
         changed |= self._read_metrics() | self._read_episodes()
-        status = self._find_status(locked)
+        status = self._find_status()
         changed |= status != self.status
         self.status = status
         return changed
@@ -140,24 +138,10 @@ class Follower:
                 self.episodes.append(row)
         return was_cut or bool(lines)
 
-    def _find_status(self, locked: Container[int] | None) -> str:
+    def _find_status(self) -> str:
         if self.identity is None or self.identity.game == "?":
             return "broken"
-        if locked is None:
-            is_held = time.time() - self.updated < _RECENT_SECONDS and not self._finished
-        else:
-            lock = _stamp(self.path / LOCK)
-            is_held = lock is not None and lock[2] in locked
-        return "running" if is_held else "finished" if self._finished else "stopped"
-
-
-def held_locks() -> set[int] | None:
-    """Returns the inodes of files that a process of this machine has locked, without touching a lock; None: unknown."""
-    try:
-        rows = Path("/proc/locks").read_text().splitlines()
-    except OSError:
-        return None
-    return {int(row.split()[-3].rpartition(":")[2]) for row in rows if " FLOCK " in row and "->" not in row}
+        return "running" if is_in_use(self.path) else "finished" if self._finished else "stopped"
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from coex.runs.files import CONFIG, LIVE, WATCHED
 from coex.runs.visits import newest_checkpoint, saved_visits
-from coex.watch.follow import Follower, held_locks
+from coex.watch.follow import Follower
 from coex.watch.groups import compare, run_id
 from coex.watch.tail import read_small
 
@@ -54,10 +54,9 @@ class Runs:
         if time.monotonic() - self._scanned_at >= _SCAN_SECONDS:
             self._scan()
             self._scanned_at = time.monotonic()
-        locked = held_locks()
         for run in sorted(self._runs.values(), key=lambda run: -run.updated):
             with self._guard, contextlib.suppress(Exception):  # whatever is in one run's files, the others go on
-                if run.poll(locked):
+                if run.poll():
                     self._clock += 1
                     run.version = self._clock
 

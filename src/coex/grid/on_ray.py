@@ -1,0 +1,64 @@
+"""A grid's attempts as tasks of Ray: on a cluster of this machine alone, or on one that is running."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, wait
+from typing import Any
+
+from coex.errors import CoexError, UsageError
+from coex.grid.attempts import attempt
+from coex.grid.drive import Submit
+from coex.grid.plan import GridConfig, PlannedRun
+
+_SAVE_SECONDS = 20.0  # for runs that are asked to stop
+
+
+@contextlib.contextmanager
+def ray_engine(config: GridConfig, address: str | None) -> Iterator[Submit]:
+    """Starts attempts as Ray's tasks, as many at a time as the cluster has cores and GPUs for.
+
+    Without an address the cluster is this machine, its ports are bound to loopback and it has no dashboard. Only text
+    and numbers go to the tasks, and exit codes come back. Raises UsageError without the package `ray`.
+    """
+    ray = _import_ray()
+    place = {"address": address} if address else {
+        "address": "local", "_node_ip_address": "127.0.0.1", "include_dashboard": False,
+    }  # fmt: skip
+    try:
+        ray.init(**place, log_to_driver=False, logging_level="error")
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise CoexError(f"there is no Ray cluster at {address or 'this machine'}: {error}") from None
+    try:
+        if not address and config.cores > (cores := int(ray.cluster_resources().get("CPU", 0))):
+            raise UsageError(f"cores = {config.cores}: this machine has {cores}")
+        # A task that is lost is ours to try again: with back-off, and not for ever.
+        task = ray.remote(num_cpus=config.cores, num_gpus=config.gpus, max_retries=0)(attempt)
+        started: dict[Future[int], Any] = {}
+
+        def submit(run: PlannedRun) -> "Future[int]":
+            reference = task.remote(list(run.command), str(run.out), str(run.records), config.cores)
+            future: Future[int] = reference.future()
+            started[future] = reference
+            return future
+
+        try:
+            yield submit
+        finally:
+            for future, reference in started.items():
+                if not future.done():
+                    ray.cancel(reference)
+            wait(started, _SAVE_SECONDS)
+    finally:
+        ray.shutdown()
+
+
+def _import_ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
+    # Ours are a handful of long tasks: its own memory check would kill the run that needs most.
+    os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
+    try:
+        import ray
+    except ImportError:
+        raise UsageError("--engine ray needs the package ray: pip install 'coex-rl[ray]'") from None
+    return ray

@@ -1,0 +1,71 @@
+"""How every run of a grid stands, as its files tell."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coex.grid.attempts import history, is_finished, is_given_up, newest_step
+from coex.grid.plan import Grid, PlannedRun
+from coex.runs.lease import is_in_use
+from coex.runs.progress import count, duration, number
+from coex.watch.follow import Follower
+
+_HEADINGS = ("run", "state", "step", "steps/s", "left", "score", "attempts", "last error")
+_LONGEST_ERROR = 80
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One run: its state is finished, running, waiting or given up; None for what is not known yet."""
+
+    name: str
+    state: str
+    step: int
+    rate: float | None
+    seconds_left: float | None
+    score: float | None  # the paper's: the best mean return of 40 episodes
+    attempts: int
+    error: str
+
+
+def standing(grid: Grid, run: PlannedRun) -> Standing:
+    """Returns how a run stands; nothing is touched."""
+    follower = Follower(run.out, run.name)
+    while follower.poll():  # a long log is read piece by piece
+        pass
+    past, newest = history(run), follower.points.newest
+    if is_in_use(run.out):
+        state = "running"
+    elif is_finished(run):
+        state = "finished"
+    else:
+        state = "given up" if is_given_up(run, grid.config) else "waiting"
+    step = int(newest.get("step", max(newest_step(run.out), 0)))
+    rate = newest.get("steps_per_second")
+    left = None if state == "finished" or not rate else (run.config.total_steps - step) / rate
+    error = "" if state == "finished" else past.error
+    return Standing(run.name, state, step, rate, left, newest.get("max_return_mean40"), past.attempts, error)
+
+
+def describe(rows: Sequence[Standing]) -> str:
+    """Returns a table with a line of totals below it."""
+    cells = [_HEADINGS, *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(_HEADINGS))]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    totals = Counter(row.state for row in rows)
+    counted = ", ".join(f"{totals[state]} {state}" for state in ("finished", "running", "waiting", "given up"))
+    return "\n".join([*lines, "", f"{len(rows)} runs: {counted}"])
+
+
+def _cells(row: Standing) -> tuple[str, ...]:
+    error = row.error if len(row.error) <= _LONGEST_ERROR else row.error[: _LONGEST_ERROR - 1] + "…"
+    return (
+        row.name,
+        row.state,
+        count(row.step),
+        number(row.rate),
+        "–" if row.seconds_left is None else duration(max(row.seconds_left, 0.0)),
+        number(row.score),
+        str(row.attempts),
+        error,
+    )

@@ -1,5 +1,6 @@
-"""Several processes as one run: what they tell each other, by torch.distributed. Only tensors travel: nothing that
-arrives is ever unpickled.
+"""Several processes as one run: what they tell each other, by torch.distributed.
+
+Only tensors travel: nothing that arrives is ever unpickled.
 """
 
 import contextlib
@@ -33,10 +34,16 @@ class Ranks:
 
     rank: int = 0
     world_size: int = 1
+    local_rank: int = 0  # on this machine
+    local_world_size: int = 1
 
     @property
     def is_first(self) -> bool:
         return self.rank == 0
+
+    def share_of_cores(self) -> int:
+        """Returns how many worker processes this one may start: one a core, of all those on this machine."""
+        return max(1, (os.cpu_count() or 1) // self.local_world_size)
 
     def columns(self, num_envs: int, rank: int | None = None) -> slice:
         """Returns the environments of a rank, this one's if none is named."""
@@ -49,10 +56,10 @@ class Ranks:
             return
         own = [part[:, self.columns(part.shape[1])].contiguous() for part in parts]
         message = torch.cat([part.view(-1).view(torch.uint8) for part in own])
-        received = message.new_empty(self.world_size * len(message))
+        received = [torch.empty_like(message) for _ in range(self.world_size)]
         with _told_apart(self):
-            dist.all_gather_into_tensor(received, message)
-        for rank, message in enumerate(received.chunk(self.world_size)):
+            dist.all_gather(received, message)
+        for rank, message in enumerate(received):
             contents = message.split([part.nbytes for part in own])
             for whole, part, content in zip(parts, own, contents, strict=True):
                 # A clone begins where numbers of any size may.
@@ -97,6 +104,12 @@ class Ranks:
         self.broadcast(agreed)
         return agreed.item()
 
+    def wait(self) -> None:
+        """Returns when all have come here."""
+        if self.world_size > 1:
+            with _told_apart(self):
+                dist.barrier()
+
     def any(self, value: bool) -> bool:
         """Returns whether it is true of one of them."""
         return bool(self.total(torch.tensor(int(value))))
@@ -119,7 +132,7 @@ class Ranks:
         pieces, whole = torch.empty_like(padded), torch.empty_like(padded)
         with _told_apart(self):
             dist.all_to_all_single(pieces, padded)
-            dist.all_gather_into_tensor(whole, tree_sum(pieces.view(self.world_size, -1)))
+            dist.all_gather(list(whole.chunk(self.world_size)), tree_sum(pieces.view(self.world_size, -1)))
         return whole[: len(vector)]
 
 
@@ -171,9 +184,10 @@ def joined_ranks(shards: int) -> Iterator[Ranks]:
     if shards % world_size:
         raise UsageError(
             f"{shards} shard{'s' * (shards > 1)} cannot be divided among {world_size} processes: "
-            f"set shards to a multiple of their number that is a power of two, such as --set shards={_power(world_size)}"
+            f"set a power of two that is a multiple of their number, such as --set shards={_power(world_size)}"
         )
-    ranks = Ranks(int(os.environ["RANK"]), world_size)
+    rank, local_rank, local_world_size = (int(os.environ[n]) for n in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"))
+    ranks = Ranks(rank, world_size, local_rank, local_world_size)
     with _told_apart(ranks):
         dist.init_process_group("gloo", timeout=timedelta(seconds=_timeout()))
     try:

@@ -29,9 +29,7 @@ def a2c_loss(network: ActorCritic, batch: Batch, config: A2CConfig) -> tuple[Ten
 class A2C:
     """One gradient step a rollout, on all of it."""
 
-    def __init__(
-        self, network: ActorCritic, config: A2CConfig, schedule_steps: int, shards: Shards = Shards()
-    ) -> None:
+    def __init__(self, network: ActorCritic, config: A2CConfig, schedule_steps: int, shards: Shards = Shards()) -> None:
         self.network = network
         self.config = config
         schedule = schedule_steps if config.decay_learning_rate else None

@@ -20,6 +20,7 @@ def new_bonus_fixture() -> MakeBonus:
 
     def make(name: str, **settings: Any) -> Bonus:
         config = make_config("montezuma", f"a2c+{name}", {"bonus": settings})
+        torch.manual_seed(1)
         bonus = make_bonus(config, 6, np.random.SeedSequence(1), torch.device("cpu"))
         assert bonus is not None
         return bonus

@@ -63,7 +63,6 @@ def add_commands(commands: Any) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     planned = _plan(options)
-    from coex.grid.plan import game_name
     from coex.report.build import check_runs, write_report
     from coex.runs.directory import CONFIG
     from coex.runs.resume import is_finished

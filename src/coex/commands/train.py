@@ -1,6 +1,8 @@
 """`coex train` and `coex resume`."""
 
 import argparse
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -117,7 +119,9 @@ def _learn(config: Any, out: Path, options: argparse.Namespace, *, resume: bool)
     from coex.runs.stopping import StopSignal
     from coex.training.loop import train
 
-    progress = Progress(config.total_steps, config.env.frame_skip, quiet=options.quiet)
+    # Of the processes that torchrun starts for one run, the first speaks.
+    is_first = os.environ.get("RANK", "0") == "0"
+    progress = Progress(config.total_steps, config.env.frame_skip, quiet=options.quiet or not is_first)
     if resume and is_finished(out, config):
         progress.say(f"{out} is finished: all {config.total_steps:,} steps are done (--steps extends it)")
         return 0
@@ -134,11 +138,13 @@ def _learn(config: Any, out: Path, options: argparse.Namespace, *, resume: bool)
     stop = StopSignal()
     with stop:
         summary = train(config, out, progress, stop.received, stop.interrupting, options.wandb, resume=resume)
-    if not stop.code:
-        progress.say(f"best mean return of 40 episodes: {number(summary['max_return_mean40'])}; everything is in {out}")
+    if summary["finished"]:
+        progress.say(
+            f"best mean return of 40 episodes: {number(summary.get('max_return_mean40'))}; everything is in {out}"
+        )
     else:
         progress.say(f"stopped after {summary['step']:,} steps; 'coex resume {out}' goes on from there")
-    return stop.code
+    return stop.code or (0 if summary["finished"] else 128 + signal.SIGTERM)  # another process was asked to stop
 
 
 def _run_config(options: argparse.Namespace) -> Any:

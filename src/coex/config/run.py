@@ -18,6 +18,9 @@ from coex.errors import UsageError
 # What does not change what is learned: the place, and what is written when.
 OPERATIONAL = ("log_every_steps", "num_workers", "device", "checkpoint")
 
+# Settings that earlier versions did not have; by default they do what was done then.
+_AS_BEFORE = ("shards",)
+
 LearnerConfig = A2CConfig | PPOConfig | ArchiveConfig
 
 
@@ -31,6 +34,7 @@ class RunConfig:
     total_steps: int = 1_000_000  # agent steps over all environments
     seed: int = 0  # the same seed gives the same run
     num_envs: int = 16  # side by side
+    shards: int = 1  # blocks of environments with gradients of their own; torchrun's processes share them out
     num_workers: int = -1  # processes for the environments; 0: none, they run in this one; -1: one a core
     schedule_steps: int = 0  # the learning rate reaches 0 here; 0: at total_steps
     log_every_steps: int = 0  # 0: about 200 points a run, from 1,000 to 50,000 steps apart
@@ -43,6 +47,12 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         check_settings(self, counts="total_steps num_envs", weights="seed schedule_steps log_every_steps")
+        if self.shards < 1 or self.shards & (self.shards - 1) or self.num_envs % self.shards:
+            raise UsageError(
+                f"shards must be a power of two that divides the {self.num_envs} environments, not {self.shards}"
+            )
+        if isinstance(self.learner, ArchiveConfig) and self.shards > 1:
+            raise UsageError(f"{self.method} learns from no rollouts: it has no shards, and runs in one process")
         if self.num_workers < -1:
             raise UsageError(f"num_workers must be at least -1 (one a core), not {self.num_workers}")
         if isinstance(self.learner, ArchiveConfig) and (self.env.sticky or self.env.stagger):
@@ -54,9 +64,12 @@ class RunConfig:
         if isinstance(self.learner, ArchiveConfig) and self.learner.returns == "restore" and not is_atari(self.game):
             raise UsageError(f"learner.returns=restore needs an Atari game; {self.game} is gone back to by replay")
         if isinstance(self.learner, PPOConfig):
-            transitions = self.num_envs * self.learner.num_steps
+            transitions = self.num_envs * self.learner.num_steps // self.shards
             if transitions < self.learner.num_minibatches:
-                raise UsageError(f"learner.num_minibatches: a rollout has only {transitions} steps to share out")
+                raise UsageError(
+                    f"learner.num_minibatches: a rollout has only {transitions} steps to share out"
+                    + f" in each of {self.shards} shards" * (self.shards > 1)
+                )
             if self.learner.two_value_heads and self.bonus is None:
                 raise UsageError(f"learner.two_value_heads needs a bonus, and {self.method} has none")
 
@@ -105,7 +118,7 @@ def without_derived(settings: dict[str, Any]) -> dict[str, Any]:
 def lacking_settings(config: RunConfig, given: dict[str, Any]) -> list[str]:
     """The full names of the configuration's settings that are not among the given ones."""
     there = flat_settings(given)
-    return [name for name in flat_settings(config.to_dict()) if name not in there]
+    return [name for name in flat_settings(config.to_dict()) if name not in there and name not in _AS_BEFORE]
 
 
 def _log_interval(total_steps: int) -> int:

@@ -67,10 +67,13 @@ class VectorEnv:
         views: Mapping[str, Shape],
         seed: np.random.SeedSequence,
         group_size: int = 8,
+        first_env: int = 0,
+        num_blocks: int = 1,
     ) -> None:
         """`num_workers` −1: as many processes as there are cores; 0: none, the environments run in this one.
 
-        `group_size`: choosing actions for fewer environments at a time takes almost as long.
+        `group_size`: choosing actions for fewer environments at a time takes almost as long. `first_env`: the number of
+        the first of them among those of all processes. `num_blocks`: into which they fall; no group has parts of two.
         """
         _check_views(game, views)
         memory = SharedMemory.allocate(num_envs, views)
@@ -79,10 +82,10 @@ class VectorEnv:
         self.in_process = num_workers == 0
         self.views = self._arrays.views  # (N, …) what the agents see now
         self.final_views = self._arrays.final_views  # (N, …) valid where the last step ended an episode
-        self.groups = split_evenly(num_envs, max(1, num_envs // group_size))
+        self.groups = _make_groups(num_envs, num_blocks, group_size)
         self._workers: list[list[Channel]] = []  # one channel for each group that a worker has a share in
         shares = split_evenly(num_envs, count_workers(num_workers))
-        seeds = seed.spawn(num_envs)
+        seeds = seed.spawn(first_env + num_envs)[first_env:]
         try:
             for share in shares:
                 assignment = Assignment(game, config, share.start, seeds[share])
@@ -176,6 +179,13 @@ def _check_views(game: str, views: Mapping[str, Shape]) -> None:
         check_view(name, shape)
     if "ram" in views and not is_atari(game):
         raise UsageError(f"{game} has no RAM to look at: only Atari games do")
+
+
+def _make_groups(num_envs: int, num_blocks: int, group_size: int) -> list[slice]:
+    size = num_envs // num_blocks
+    groups = split_evenly(size, max(1, size // group_size))
+    firsts = range(0, num_envs, size)
+    return [slice(first + group.start, first + group.stop) for first in firsts for group in groups]
 
 
 def _common(one: slice, other: slice) -> slice | None:

@@ -7,9 +7,10 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from coex.config.learners import A2CConfig
+from coex.core.ranks import Shards
 from coex.learners import Metrics
 from coex.learners.batch import Batch, Rewards, make_batch
-from coex.learners.descent import Descent
+from coex.learners.descent import Descent, Losses
 from coex.learners.loss import Parts, combine, evaluate, explained_variance, log_entropy, mean_parts
 from coex.learners.networks import ActorCritic
 from coex.learners.returns import RecentScale, ReturnScale, rollout_returns
@@ -28,11 +29,12 @@ def a2c_loss(network: ActorCritic, batch: Batch, config: A2CConfig) -> tuple[Ten
 class A2C:
     """One gradient step a rollout, on all of it."""
 
-    def __init__(self, network: ActorCritic, config: A2CConfig, schedule_steps: int) -> None:
+    def __init__(self, network: ActorCritic, config: A2CConfig, schedule_steps: int, shards: Shards = Shards()) -> None:
         self.network = network
         self.config = config
         schedule = schedule_steps if config.decay_learning_rate else None
-        self._descent = Descent(network, _optimizer(network, config), config.max_grad_norm, schedule)
+        self._shards = shards
+        self._descent = Descent(network, _optimizer(network, config), config.max_grad_norm, schedule, shards)
         self._scale = ReturnScale(config.gamma)
         self._advantage_scale = RecentScale()
 
@@ -45,12 +47,19 @@ class A2C:
             advantages = self._advantage_scale.scaled(advantages)
         if hold_policy:
             advantages = torch.zeros_like(advantages)
-        batch = make_batch(rollout, returns[..., None], advantages).to(self.network.device)
         rate = self._descent.set_rate(steps_done)
-        loss, parts = a2c_loss(self.network, batch, self.config)
-        figures = self._descent.figures([self._descent.step(loss)])
+        shards = self._shards.own(advantages.shape[1])
+        batches = (make_batch(rollout, returns[..., None], advantages, envs) for envs in shards)
+        norm, parts = self._descent.step(self._losses(batch) for batch in batches)
+        figures = self._descent.figures([norm])
         explained = explained_variance(returns, rollout.values)
         return mean_parts([parts]) | figures | {"learning_rate": rate, "explained_variance": explained}
+
+    def _losses(self, batch: Batch) -> Losses:
+        """The loss of a shard's transitions; with `log_entropy`, the entropy is the shard's own."""
+        loss, parts = a2c_loss(self.network, batch.to(self.network.device), self.config)
+        share = 1 / self._shards.count
+        yield share * loss, {name: share * part for name, part in parts.items()}
 
     def state_dict(self) -> dict[str, Any]:
         scales = {"scale": self._scale.state_dict(), "advantage_scale": self._advantage_scale.state_dict()}

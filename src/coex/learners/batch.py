@@ -48,8 +48,11 @@ class Batch:
         return Batch(*(getattr(self, part.name).to(device) for part in fields(self)))
 
 
-def make_batch(rollout: Rollout, returns: Tensor, advantages: Tensor) -> Batch:
-    """A rollout with (T, N, V) returns and (T, N) advantages as T·N transitions, time-major; no picture is copied."""
+def make_batch(rollout: Rollout, returns: Tensor, advantages: Tensor, envs: slice = slice(None)) -> Batch:
+    """The steps of some environments, with (T, N, V) returns and (T, N) advantages of all, as transitions, time-major.
+
+    Of all environments no picture is copied.
+    """
     observations = rollout.views["policy"][: len(rollout.actions)]
     parts = (observations, rollout.actions, rollout.log_probs, returns, advantages)
-    return Batch(*(part.flatten(0, 1) for part in parts))
+    return Batch(*(part[:, envs].flatten(0, 1) for part in parts))

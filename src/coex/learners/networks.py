@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from coex.config.learners import Precision
+from coex.core.ranks import Ranks
 from coex.envs.views import POLICY_SHAPE, STACK
 
 # Gains of OpenAI baselines: a nearly uniform first policy, values of unit scale.
@@ -78,16 +79,17 @@ class ActorCritic(nn.Module):
         return features.float()
 
     @torch.no_grad()
-    def update_mean_frame(self, observations: Tensor) -> None:
-        """Puts (T, N, 84, 84, 4) uint8 into a centred network's mean picture.
+    def update_mean_frame(self, observations: Tensor, ranks: Ranks = Ranks()) -> None:
+        """Puts (T, N, 84, 84, 4) uint8, and as many of each other rank, into a centred network's mean picture.
 
         Once they are learned from, not before: the policy that learns from them is to be the one that acted.
         """
         if not self._centred:
             return
         frames = observations[..., -1].flatten(0, 1)  # (T·N, 84, 84) the newest of each stack
-        self.frames_seen += len(frames)
-        self.mean.lerp_(frames.float().mean(dim=0).to(self.mean.device), len(frames) / self.frames_seen.item())
+        total, count = ranks.total(frames.sum(dim=0)), len(frames) * ranks.world_size  # whole numbers: exact
+        self.frames_seen += count
+        self.mean.lerp_((total.float() / count).to(self.mean.device), count / self.frames_seen.item())
 
 
 def _initialise(layer: nn.Conv2d | nn.Linear, gain: float) -> None:

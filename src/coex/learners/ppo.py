@@ -1,15 +1,16 @@
 """Proximal policy optimisation, with the rewards and advantages normalised as in Burda et al. (2018)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from coex.config.learners import PPOConfig
+from coex.core.ranks import Shards
 from coex.learners import Metrics
 from coex.learners.batch import Batch, Rewards, make_batch
-from coex.learners.descent import Descent
+from coex.learners.descent import Descent, Losses
 from coex.learners.loss import Parts, combine, evaluate, explained_variance, mean_parts, normalised
 from coex.learners.networks import ActorCritic
 from coex.learners.returns import ReturnScale, endless_returns, rollout_returns
@@ -38,12 +39,15 @@ def ppo_loss(network: ActorCritic, batch: Batch, config: PPOConfig) -> tuple[Ten
 class PPO:
     """Several passes over a rollout in shuffled minibatches."""
 
-    def __init__(self, network: ActorCritic, config: PPOConfig, schedule_steps: int, seed: int) -> None:
+    def __init__(
+        self, network: ActorCritic, config: PPOConfig, schedule_steps: int, seed: int, shards: Shards = Shards()
+    ) -> None:
         self.network = network
         self.config = config
         optimizer = torch.optim.Adam(network.parameters(), config.learning_rate, eps=config.adam_epsilon, fused=True)
         schedule = schedule_steps if config.decay_learning_rate else None
-        self._descent = Descent(network, optimizer, config.max_grad_norm, schedule)
+        self._shards = shards
+        self._descent = Descent(network, optimizer, config.max_grad_norm, schedule, shards)
         self._generator = torch.Generator().manual_seed(seed)  # shuffles
         self._scale = ReturnScale(config.bonus_gamma if config.two_value_heads else config.gamma)
 
@@ -54,12 +58,14 @@ class PPO:
             advantages = normalised(advantages)
         if hold_policy:
             advantages = torch.zeros_like(advantages)
-        batch = make_batch(rollout, returns, advantages)
+        batches = [make_batch(rollout, returns, advantages, envs) for envs in self._shards.own(advantages.shape[1])]
         rate = self._descent.set_rate(steps_done)
         steps: list[Parts] = []
         norms: list[float] = []
-        for index in self._minibatches(rollout.num_transitions):
-            norms.append(self._descent.step(self._losses(batch, index, steps)))
+        for orders in self._minibatches(rollout.num_transitions // self._shards.count):
+            norm, parts = self._descent.step(map(self._losses, batches, orders))
+            norms.append(norm)
+            steps.append(parts)
             if 0 < self.config.max_kl < steps[-1]["approx_kl"]:
                 break
         metrics = mean_parts(steps) | self._descent.figures(norms) | {"gradient_steps": float(len(norms))}
@@ -78,24 +84,22 @@ class PPO:
         self._scale.load_state_dict(state["scale"])
         self._generator.set_state(state["generator"])
 
-    def _minibatches(self, num_transitions: int) -> Iterator[Tensor]:
-        """The transitions that each step learns from, in a new order every pass."""
-        for _ in range(self.config.num_epochs):
-            order = torch.randperm(num_transitions, generator=self._generator)
-            yield from order.tensor_split(self.config.num_minibatches)
+    def _minibatches(self, num_transitions: int) -> Iterator[Sequence[Tensor]]:
+        """The transitions of each of this process's shards that each step learns from, in a new order every pass.
 
-    def _losses(self, batch: Batch, index: Tensor, steps: list[Parts]) -> Iterator[Tensor]:
-        """The loss of the minibatch `index`, in terms of few enough transitions to keep near the processor.
-
-        Adds the means over the whole minibatch to `steps`.
+        A shard has so many transitions in all, and the same share of every minibatch as the other shards.
         """
-        means: Parts = {}
+        for _ in range(self.config.num_epochs):
+            orders = [torch.randperm(num_transitions, generator=self._generator) for _ in range(self._shards.count)]
+            own = [orders[index].tensor_split(self.config.num_minibatches) for index in self._shards.indices()]
+            yield from zip(*own, strict=True)
+
+    def _losses(self, batch: Batch, index: Tensor) -> Losses:
+        """A shard's part of a minibatch's loss, in terms of few enough transitions to keep near the processor."""
         for part in index.split(_PART_SIZE):
-            share = len(part) / len(index)
+            share = len(part) / (len(index) * self._shards.count)
             loss, parts = ppo_loss(self.network, batch.take(part).to(self.network.device), self.config)
-            means = {name: share * value + means.get(name, 0.0) for name, value in parts.items()}
-            yield share * loss
-        steps.append(means)
+            yield share * loss, {name: share * value for name, value in parts.items()}
 
     def _targets(self, rollout: Rollout, rewards: Rewards) -> tuple[Tensor, Tensor, Tensor]:
         """Returns and values (T, N, V), and advantages (T, N)."""
@@ -119,6 +123,10 @@ class PPO:
     def _bonus_values(self, rollout: Rollout) -> Tensor:
         """(T + 1, N): what acting did not note down, because only the learner asks for it."""
         observations = rollout.views["policy"]
-        parts = observations.flatten(0, 1).split(_PART_SIZE)
-        values = torch.cat([self.network(part.to(self.network.device))[1][:, 1].cpu() for part in parts])
-        return values.view(observations.shape[:2])
+        values = torch.zeros(observations.shape[:2])
+        for envs in self._shards.own(values.shape[1]):
+            parts = observations[:, envs].flatten(0, 1).split(_PART_SIZE)
+            found = torch.cat([self.network(part.to(self.network.device))[1][:, 1].cpu() for part in parts])
+            values[:, envs] = found.view(len(values), -1)
+        self._shards.ranks.fill([values])
+        return values

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from coex.config.run import RunConfig
+from coex.core.ranks import Ranks
 from coex.runs.checkpoints import CheckpointStore, Saved
 from coex.runs.checkpoints.tree import Snapshot, take_snapshot
 from coex.runs.progress import Progress
@@ -69,7 +70,10 @@ def restore(saved: Saved, name: str, part: Stateful) -> Any:
 
 
 class Saver:
-    """Saves a run's parts when it is due. One that cannot be written is said, and training goes on."""
+    """Saves a run's parts when it is due. One that cannot be written is said, and training goes on.
+
+    Where several processes share a run, all of them save at the same time, by the first one's clock, and it writes.
+    """
 
     def __init__(
         self,
@@ -79,6 +83,7 @@ class Saver:
         logs: Callable[[], dict[str, int]],
         progress: Progress,
         saved_step: int | None,
+        ranks: Ranks = Ranks(),
     ) -> None:
         self.saved_step = saved_step  # of the newest checkpoint
         self.seconds = 0.0  # spent on saving by this process
@@ -87,33 +92,46 @@ class Saver:
         self._parts = parts
         self._logs = logs
         self._progress = progress
-        self._tried_step, self._tried_at = saved_step or 0, time.monotonic()
+        self._ranks = ranks
+        self._tried_step, self._tried_at = saved_step or 0, self._now()
         self._began_at, self._iteration_seconds = 0.0, 0.0
         self._held: Snapshot | None = None
+        self._held_step = 0
 
     def begin_iteration(self, step: int) -> bool:
         """Whether the coming iteration may be abandoned: its beginning is on the disk, or held in memory."""
         self._held = None
         if step != self.saved_step and self._iteration_seconds > _LONG_SECONDS:
-            self._held = self._take()
-        self._began_at = time.monotonic()
+            self._held, self._held_step = self._take(), step
+        self._began_at = self._now()
         return step == self.saved_step or self._held is not None
 
     def end_iteration(self, step: int) -> None:
         """Saves if it is due."""
-        now, config = time.monotonic(), self._config.checkpoint
+        self._held = None
+        now, config = self._now(), self._config.checkpoint
         self._iteration_seconds = now - self._began_at
         by_time = config.every_minutes and now - self._tried_at >= config.every_minutes * 60
         by_steps = config.every_steps and step // config.every_steps > self._tried_step // config.every_steps
         if (by_time or by_steps) and step < self._config.total_steps:  # the last one comes with the end
+            self._tried_step, self._tried_at = step, now
             self.save(step)
 
     def save(self, step: int, *, abandoned: bool = False) -> bool:
         """Whether there is a checkpoint of this step now; of an abandoned iteration, what was held is written."""
-        self._tried_step, self._tried_at = step, time.monotonic()
         if step == self.saved_step:
             return True
+        began = time.monotonic()
         snapshot = self._held if abandoned and self._held else self._take()
+        is_written = self._write(step, snapshot) if self._ranks.is_first else True
+        if not abandoned:  # otherwise, the others may have gone
+            is_written = bool(self._ranks.decide(is_written))
+        if is_written:
+            self.saved_step = step
+        self.seconds += time.monotonic() - began
+        return is_written
+
+    def _write(self, step: int, snapshot: Snapshot) -> bool:
         try:
             self._store.write(step, self._config.to_dict(), self._logs(), snapshot)
         except OSError as error:
@@ -121,11 +139,17 @@ class Saver:
                 f"the checkpoint of step {step:,} could not be written: {error.strerror}; {self.last_good()}"
             )
             return False
-        self.saved_step = step
         with contextlib.suppress(OSError):  # an old one that cannot be removed does no harm
             self._store.prune(self._config.checkpoint)
-        self.seconds += time.monotonic() - self._tried_at
         return True
+
+    def _now(self) -> float:
+        return self._ranks.decide(time.monotonic())
+
+    def rescue(self) -> None:
+        """Writes what was held of an iteration that cannot come to its end, if it can be done alone."""
+        if self._held is not None:
+            self.save(self._held_step, abandoned=True)
 
     def last_good(self) -> str:
         """For messages."""

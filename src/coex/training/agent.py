@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from coex.bonuses import Rewarded
 from coex.config.archive import ArchiveConfig
 from coex.config.run import RunConfig
+from coex.core.ranks import Ranks, Shards
 from coex.core.threads import one_thread
 from coex.envs import POLICY_SHAPE, Shape, VectorEnv
 from coex.errors import CoexError
@@ -20,6 +22,7 @@ from coex.rollouts.rollout import Episode, Rollout
 from coex.runs.saver import GlobalGenerators
 from coex.training.diagnostics import Diagnostics, States, diagnostic_views
 from coex.training.make import make_bonus, make_learner
+from coex.training.sharing import cut_envs, gather_envs
 
 Metrics = dict[str, float]
 _EXPLODED = 1e6  # a bonus of that size is a predictor's that has diverged: no weight makes it worth learning from
@@ -35,35 +38,52 @@ def all_views(config: RunConfig) -> dict[str, Shape]:
     return {"policy": POLICY_SHAPE, **config.views(), **diagnostic_views(config)}
 
 
-def make_env(config: RunConfig, seed: np.random.SeedSequence) -> VectorEnv:
-    """Returns a run's environments, painting all that it looks at."""
+def make_env(config: RunConfig, seed: np.random.SeedSequence, ranks: Ranks = Ranks()) -> VectorEnv:
+    """Returns a run's environments, or this process's share of them, painting all that it looks at."""
+    columns = ranks.columns(config.num_envs)
     return VectorEnv(
         config.game,
         config.env,
-        num_envs=config.num_envs,
-        num_workers=config.num_workers,
+        num_envs=columns.stop - columns.start,
+        num_workers=ranks.share_of_cores() if config.num_workers < 0 else config.num_workers,
         views=all_views(config),
         seed=seed,
+        first_env=columns.start,
+        num_blocks=config.shards // ranks.world_size,
     )
 
 
 class Agent:
-    """What learns: one iteration collects, rewards and updates."""
+    """What learns: one iteration collects, rewards and updates.
+
+    Where several processes share a run, each has an agent with its share of the environments and all of the policy.
+    The first has the bonus, which sees every step of every environment in order, as it would alone.
+    """
 
     def __init__(
-        self, config: RunConfig, env: VectorEnv, seeds: Sequence[np.random.SeedSequence], device: torch.device
+        self,
+        config: RunConfig,
+        env: VectorEnv,
+        seeds: Sequence[np.random.SeedSequence],
+        device: torch.device,
+        ranks: Ranks = Ranks(),
     ) -> None:
         assert not isinstance(config.learner, ArchiveConfig)
         network_seed, acting_seed, bonus_seed, learner_seed = seeds
         self._generators = GlobalGenerators(_as_int(network_seed), device)
-        self._learner = make_learner(config, env.num_actions, learner_seed, device)
-        self.bonus = make_bonus(config, env.num_actions, bonus_seed, device)
+        shards = Shards(config.shards, ranks)
+        self._learner = make_learner(config, env.num_actions, learner_seed, device, shards)
+        self._has_bonus = config.bonus is not None
+        self.bonus = make_bonus(config, env.num_actions, bonus_seed, device) if ranks.is_first else None
         self._policy = SamplingPolicy(self._learner.network)
         generator = torch.Generator().manual_seed(_as_int(acting_seed))
-        self.collector = Collector(env, config.learner.num_steps, generator, device)
+        self.collector = Collector(
+            env, config.learner.num_steps, generator, device, shards, gathers_pictures=self._has_bonus
+        )
         self._diagnostics = Diagnostics(config.game, config.grid.cells)
         self._reward = config.reward
         self._env = env
+        self._ranks, self._columns = ranks, ranks.columns(config.num_envs)
         self._held_steps = 0  # while the policy waited for the bonus to be ready
         self.last: tuple[Rollout, Rewarded | None] | None = None  # for those who watch; the next collection reuses it
 
@@ -90,14 +110,12 @@ class Agent:
         rollout = self.collector.collect(self._policy)
         with one_thread():
             rewarded = self.bonus.reward(rollout) if self.bonus else None
-        if rewarded and not (rewarded.bonus.abs() < _EXPLODED).all():  # nor is NaN
-            raise CoexError(f"the bonus has diverged: it is up to {rewarded.bonus.abs().max().item():g}")
-        rewards = make_rewards(rollout.rewards, rewarded.bonus if rewarded else None, self._reward)
-        held = self.bonus is not None and not self.bonus.ready
+        bonus, held = self._tell_bonus(rollout, rewarded) if self._has_bonus else (None, False)
+        rewards = make_rewards(rollout.rewards, bonus, self._reward)
         self._held_steps += held * rollout.num_transitions
         metrics = self._learner.update(rollout, rewards, steps_before, hold_policy=held)
         metrics |= {"held_steps": float(self._held_steps), "reward/mean": rollout.rewards.mean().item()}
-        self._learner.network.update_mean_frame(rollout.views["policy"][:-1])
+        self._learner.network.update_mean_frame(rollout.views["policy"][:-1, self._columns], self._ranks)
         if self.bonus and rewarded:
             metrics["bonus/mean"] = rewarded.bonus.mean().item()
             with one_thread():
@@ -105,6 +123,17 @@ class Agent:
             metrics |= self._diagnostics.observe(rollout, rewarded.states)
         self.last = rollout, rewarded and rewarded._replace(memo=None)
         return rollout, metrics, rewarded.states if rewarded else {}
+
+    def _tell_bonus(self, rollout: Rollout, rewarded: Rewarded | None) -> tuple[Tensor, bool]:
+        """Returns what the first process knows to all: the (T, N) bonus, and whether the policy is still held."""
+        message = torch.zeros(rollout.num_transitions + 1)
+        if self.bonus and rewarded:
+            message[:-1], message[-1] = rewarded.bonus.flatten(), float(not self.bonus.ready)
+        self._ranks.broadcast(message)
+        bonus = message[:-1].view(rollout.actions.shape)
+        if not (bonus.abs() < _EXPLODED).all():  # nor is NaN
+            raise CoexError(f"the bonus has diverged: it is up to {bonus.abs().max().item():g}")
+        return bonus, bool(message[-1])
 
     @property
     def room_pictures(self) -> Mapping[int, NDArray[np.uint8]]:
@@ -121,8 +150,9 @@ class Agent:
         return figures | self._diagnostics.snapshot(has_clusters="rooms/clusters" in figures)
 
     def state_dict(self) -> dict[str, Any]:
+        """Returns the whole state, to the first process; all of them must ask for it at the same time."""
         return {
-            "env": self._env.state_dict(),
+            "env": gather_envs(self._ranks, self._env.state_dict(), self._learner.network),
             "collector": self.collector.state_dict(),
             "learner": self._learner.state_dict(),
             "bonus": self.bonus.state_dict() if self.bonus else None,
@@ -132,8 +162,10 @@ class Agent:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> list[int]:
-        """Returns the environments that had to begin a new episode."""
-        exact = self._env.load_state_dict(state["env"])
+        """Returns the environments that had to begin a new episode; only the first process needs the bonus's state."""
+        exact = torch.zeros((1, len(state["env"]["envs"])), dtype=torch.bool)
+        exact[0, self._columns] = torch.tensor(self._env.load_state_dict(cut_envs(state["env"], self._columns)))
+        self._ranks.fill([exact])
         self.collector.load_state_dict(state["collector"])
         self._learner.load_state_dict(state["learner"])
         if self.bonus:
@@ -141,7 +173,7 @@ class Agent:
         self._diagnostics.load_state_dict(state["diagnostics"])
         self._generators.load_state_dict(state["generators"])
         self._held_steps = state["held_steps"]
-        restarted = [index for index, is_exact in enumerate(exact) if not is_exact]
+        restarted: list[int] = (~exact[0]).nonzero().flatten().tolist()
         if restarted:
             self.collector.restart_episodes(restarted)
             if self.bonus:

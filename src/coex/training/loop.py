@@ -3,17 +3,19 @@
 import contextlib
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from coex.config.archive import ArchiveConfig
 from coex.config.run import RunConfig
+from coex.core.ranks import LostError, Ranks, joined_ranks
+from coex.core.threads import one_thread
 from coex.errors import CoexError, UsageError
+from coex.rollouts.rollout import Episode
 from coex.runs.checkpoints import CheckpointStore
 from coex.runs.directory import RunDirectory, check_unused
 from coex.runs.lock import RunLock
@@ -25,6 +27,7 @@ from coex.runs.stopping import Interrupted
 from coex.training.agent import Agent, make_env, split_seed
 from coex.training.archive_agent import ArchiveAgent, make_pool
 from coex.training.live import LiveView
+from coex.training.sharing import hear_state, tell_state
 
 
 def train(
@@ -40,19 +43,49 @@ def train(
     """Trains one agent into the directory `out`, or goes on with the run that is there, and returns the summary.
 
     `should_stop` is asked between iterations; within `interrupting()` a long one may be ended by raising Interrupted.
+    Under torchrun its processes share the run; only the first of them writes it down, and has all of the summary.
     """
     out = Path(out)
     progress = progress or Progress(config.total_steps, config.env.frame_skip, quiet=True)
-    device = pick_device(config.device)
-    if not resume:
-        check_unused(out)
+    pick_device(config.device)
     _keep_freed_memory()
-    env_seed, *seeds = split_seed(config.seed)
-    with contextlib.ExitStack() as stack:
+    with joined_ranks(config.shards) as ranks:
+        loop = _Loop(config, out, progress, should_stop, interrupting, ranks)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(preserved_generators())
+            if config.shards > 1:  # a shard's numbers are not to depend on how many cores its process has
+                stack.enter_context(one_thread())
+            summary = loop.lead(stack, wandb_project, resume=resume) if ranks.is_first else loop.follow(stack)
+        if not loop.abandoned:
+            ranks.wait()  # torchrun ends the others as soon as one has ended
+    return summary
+
+
+class _Loop:
+    """One process's part in a run."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        out: Path,
+        progress: Progress,
+        should_stop: Callable[[], bool],
+        interrupting: Callable[[], AbstractContextManager[None]],
+        ranks: Ranks,
+    ) -> None:
+        self.abandoned = False  # in the middle of an iteration
+        self._config, self._out, self._progress, self._ranks = config, out, progress, ranks
+        self._should_stop, self._interrupting = should_stop, interrupting
+
+    def lead(self, stack: contextlib.ExitStack, wandb_project: str | None, *, resume: bool) -> dict[str, Any]:
+        """Trains, and writes the run down; returns its summary."""
+        config, out, progress, ranks = self._config, self._out, self._progress, self._ranks
+        if not resume:
+            check_unused(out)
         stack.enter_context(RunLock(out))
-        stack.enter_context(preserved_generators())
         saved = find_checkpoint(config, out, progress) if resume else None
-        agent = _make_agent(config, stack, env_seed, seeds, device)
+        agent = _make_agent(config, stack, ranks)
+        tell_state(ranks, saved)
         # Before the logs are cut back: a checkpoint that does not fit changes nothing.
         restarted: list[int] = restore(saved, "agent", agent) if saved else []
         logs = saved.manifest.logs if saved else {} if resume else None
@@ -60,7 +93,7 @@ def train(
         log = RunLog(config, run, agent.snapshot, progress)
         parts: dict[str, Stateful] = {"agent": agent, "scores": run.scores, "log": log}
         saved_step = saved.manifest.step if saved else None
-        saver = Saver(CheckpointStore(out), config, parts, run.logs, progress, saved_step)
+        saver = Saver(CheckpointStore(out), config, parts, run.logs, progress, saved_step, ranks)
         if saved:
             restore(saved, "scores", run.scores)
             restore(saved, "log", log)
@@ -72,58 +105,71 @@ def train(
                 f"{config.game} does not repeat itself: {len(restarted)} environments begin a new episode, "
                 "and everything else goes on exactly"
             )
+        live = LiveView(out, config)
+        stack.callback(live.close)
+
+        def observe(episodes: list[Episode], metrics: dict[str, float]) -> None:
+            log.add(episodes, metrics, agent.steps_done)
+            live.observe(agent)
+
         try:
-            live = LiveView(out, config)
-            stack.callback(live.close)
-            return _loop(config, agent, log, saver, live, should_stop, interrupting)
+            step, is_saved = self._run(agent, saver, observe)
+            is_finished = is_saved and step >= config.total_steps
+            summary = log.finish(step, finished=is_finished, checkpoint_seconds=saver.seconds)
         except OSError as error:
             raise CoexError(f"{out} cannot be written: {error.strerror or error}; {saver.last_good()}") from error
+        if not is_saved:
+            raise CoexError(f"the run ended at step {step:,} without a checkpoint of it; {saver.last_good()}")
+        return summary
 
+    def follow(self, stack: contextlib.ExitStack) -> dict[str, Any]:
+        """Takes part in a run that the first process writes down; returns how far it came."""
+        agent = _make_agent(self._config, stack, self._ranks)
+        saved_step, state = hear_state(self._ranks)
+        parts: dict[str, Stateful] = {"agent": agent}
+        if state is not None:
+            agent.load_state_dict(state)
+        saver = Saver(CheckpointStore(self._out), self._config, parts, dict, self._progress, saved_step, self._ranks)
+        if state is None:
+            agent.begin()
+            saver.save(0)
+        step, is_saved = self._run(agent, saver, lambda episodes, metrics: None)
+        return {"step": step, "finished": is_saved and step >= self._config.total_steps}
 
-def _loop(
-    config: RunConfig,
-    agent: Agent | ArchiveAgent,
-    log: RunLog,
-    saver: Saver,
-    live: LiveView,
-    should_stop: Callable[[], bool],
-    interrupting: Callable[[], AbstractContextManager[None]],
-) -> dict[str, Any]:
-    """Iterates until the end, or until it is asked to stop, and leaves a checkpoint and a summary."""
-    step, abandoned = agent.steps_done, False
-    while step < config.total_steps and not should_stop():
-        guard = interrupting if saver.begin_iteration(step) else contextlib.nullcontext
-        try:
-            with guard():
-                episodes, metrics = agent.iterate()
-        except Interrupted:
-            abandoned = True
-            break
-        except CoexError as error:
-            raise CoexError(f"stopped at step {step:,}: {error}; {saver.last_good()}") from error
+    def _run(
+        self, agent: Agent | ArchiveAgent, saver: Saver, observe: Callable[[list[Episode], dict[str, float]], None]
+    ) -> tuple[int, bool]:
+        """Iterates until the end, or until one of the processes is asked to stop, and leaves a checkpoint.
+
+        Returns the step, and whether there is a checkpoint of it.
+        """
         step = agent.steps_done
-        log.add(episodes, metrics, step)
-        saver.end_iteration(step)
-        live.observe(agent)
-    saved = saver.save(step, abandoned=abandoned)
-    is_finished = saved and step >= config.total_steps
-    summary = log.finish(step, finished=is_finished, checkpoint_seconds=saver.seconds)
-    if not saved:
-        raise CoexError(f"the run ended at step {step:,} without a checkpoint of it; {saver.last_good()}")
-    return summary
+        try:
+            while step < self._config.total_steps and not self._ranks.any(self._should_stop()):
+                guard = self._interrupting if saver.begin_iteration(step) else contextlib.nullcontext
+                with guard():
+                    episodes, metrics = agent.iterate()
+                step = agent.steps_done
+                observe(episodes, metrics)
+                saver.end_iteration(step)
+        except Interrupted:
+            self.abandoned = True
+        except CoexError as error:
+            if isinstance(error, LostError):
+                saver.rescue()
+            raise CoexError(f"stopped at step {step:,}: {error}; {saver.last_good()}") from error
+        return step, saver.save(step, abandoned=self.abandoned)
 
 
-def _make_agent(
-    config: RunConfig,
-    stack: contextlib.ExitStack,
-    env_seed: np.random.SeedSequence,
-    seeds: Sequence[np.random.SeedSequence],
-    device: torch.device,
-) -> Agent | ArchiveAgent:
+def _make_agent(config: RunConfig, stack: contextlib.ExitStack, ranks: Ranks) -> Agent | ArchiveAgent:
     """Returns what learns; its environments end with the stack."""
+    env_seed, *seeds = split_seed(config.seed)
+    device = pick_device(config.device)
     if isinstance(config.learner, ArchiveConfig):
         return ArchiveAgent(config, stack.enter_context(make_pool(config)), seeds, device)
-    return Agent(config, stack.enter_context(make_env(config, env_seed)), seeds, device)
+    if ranks.world_size > 1 and config.device == "cuda":
+        device = torch.device("cuda", ranks.local_rank % torch.cuda.device_count())
+    return Agent(config, stack.enter_context(make_env(config, env_seed, ranks)), seeds, device, ranks)
 
 
 def pick_device(name: str) -> torch.device:

@@ -7,6 +7,7 @@ from coex.bonuses import Bonus, BonusContext
 from coex.config.learners import A2CConfig, PPOConfig
 from coex.config.presets import load_bonus_class, split_method
 from coex.config.run import RunConfig
+from coex.core.ranks import Shards
 from coex.learners import Learner
 from coex.learners.a2c import A2C
 from coex.learners.networks import ActorCritic
@@ -21,14 +22,16 @@ def make_network(config: RunConfig, num_actions: int) -> ActorCritic:
     return ActorCritic(num_actions, num_values, centred=learner.centre_observations, precision=learner.precision)
 
 
-def make_learner(config: RunConfig, num_actions: int, seed: np.random.SeedSequence, device: torch.device) -> Learner:
+def make_learner(
+    config: RunConfig, num_actions: int, seed: np.random.SeedSequence, device: torch.device, shards: Shards = Shards()
+) -> Learner:
     """The learner that a run's configuration describes, with a new network."""
     network = make_network(config, num_actions).to(device)
     match config.learner:
         case A2CConfig():
-            return A2C(network, config.learner, config.schedule_steps)
+            return A2C(network, config.learner, config.schedule_steps, shards)
         case PPOConfig():
-            return PPO(network, config.learner, config.schedule_steps, int(seed.generate_state(1)[0]))
+            return PPO(network, config.learner, config.schedule_steps, int(seed.generate_state(1)[0]), shards)
     raise TypeError(f"{config.method} learns from no rollouts")
 
 

@@ -1,4 +1,4 @@
-"""One run on several processes: the same run, bit by bit, for every learner and bonus; stops and losses are survived."""
+"""One run on several processes: the same bit by bit, for every learner and bonus; stops and losses are survived."""
 
 import os
 import socket

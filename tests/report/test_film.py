@@ -10,6 +10,7 @@ import pytest
 
 from coex.bonuses import Inspection
 from coex.cli import main
+from coex.config.grid import model_grid
 from coex.report.film import LARGEST_GIF
 from coex.report.play import Moment, PlayTruth
 from coex.report.scene import HEAT, TRUTH, Scene, facts
@@ -125,7 +126,7 @@ def test_the_panel_tells_what_is_known() -> None:
 def test_attention_and_truth_are_drawn_where_they_are() -> None:
     attention = np.zeros((9, 9))
     attention[3, 4] = 1.0  # centred at half the width and four tenths of the height
-    scene = Scene(moment().picture, "Game", "subtitle", "adm")
+    scene = Scene(moment().picture, "Game", "subtitle", model_grid(9, 16))
     drawn = scene.draw(moment(sight=Inspection(attention)))[20:650, 20:500].astype(int)  # the game, enlarged threefold
     orange = np.abs(drawn - 0.75 * np.array(HEAT)).sum(-1) < 12
     ys, xs = np.nonzero(orange)

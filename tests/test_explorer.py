@@ -11,6 +11,7 @@ import coex  # before torch: `coex` sets how its threads wait before it is loade
 from coex import Explorer, UsageError
 from coex.config.presets import make_config
 from coex.config.run import RunConfig
+from coex.core.threads import one_thread
 from coex.rollouts.rollout import Transitions
 from coex.training.agent import Agent, make_env, split_seed
 from tests.conftest import make_rollout
@@ -85,11 +86,13 @@ def test_numbers_are_those_of_coex_train(game: str, method: str, settings: dict)
     for index in range(4 if config.learner.num_steps < 64 else 2):
         rollout = agent.collector.collect(agent._policy)
         ends += len(rollout.final_index)
-        rewarded = agent.bonus.reward(rollout)
+        with one_thread():  # as the run's own iteration
+            rewarded = agent.bonus.reward(rollout)
+            theirs = agent.bonus.update(rollout, rewarded)
         feed(explorer, rollout, begin=index == 0)
         assert np.array_equal(explorer.bonus(), rewarded.bonus.numpy())
         assert_same_tree(explorer.states(), dict(rewarded.states))
-        theirs, ours = agent.bonus.update(rollout, rewarded), explorer.update()
+        ours = explorer.update()
         assert {name: ours[name] for name in theirs} == theirs
         assert_same_tree(explorer.method.state_dict(), agent.bonus.state_dict())
     assert ends

@@ -25,6 +25,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecMonitor, VecNorma
 
 from coex import CoexConfig, UsageError
 from coex.bonuses import BonusContext
+from coex.core.threads import one_thread
 from coex.method.bonus import CoexBonus
 from coex.rollouts.rollout import Transitions
 from coex.sb3 import CoexCallback, CoexCheckpointCallback, with_frames
@@ -168,8 +169,9 @@ def test_numbers_are_those_of_the_librarys_bonus_and_returns_contain_them() -> N
         theirs.forget_episodes()  # every `learn` begins anew
         rollout = rebuild(first, rows)
         assert len(rollout.final_index) > 1
-        rewarded = theirs.reward(rollout)
-        theirs.update(rollout, rewarded)
+        with one_thread():  # as the explorer does
+            rewarded = theirs.reward(rollout)
+            theirs.update(rollout, rewarded)
         buffer = model.rollout_buffer
         timeouts = np.array([[info["TimeLimit.truncated"] for info in row["infos"]] for row in rows])
         plain = np.stack([row["rewards"] for row in rows])

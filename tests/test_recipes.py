@@ -126,7 +126,7 @@ def test_recipe(package: str, name: str, watch: Any, monkeypatch: pytest.MonkeyP
     sums = watch(recipe, monkeypatch)
     recipe.main(["--steps", str(STEPS), "--bonus-weight", str(WEIGHT)])
 
-    assert Spy.log.total() == STEPS
+    assert STEPS <= Spy.log.total() < 1.05 * STEPS  # RLlib collects a few more
     assert not Spy.log - Short.log  # each step that it was told of is one that some environment made
     assert len({action for _, action, _ in Spy.log}) == 7
     assert len(Spy.bonuses) == len(sums) == 2

@@ -60,7 +60,9 @@ def make_world(**findings: object) -> World:
         ({"rooms": 1}, "One room", "xy"),
         ({"rooms": 2_000}, "room of its own", "xy"),
         ({}, "never rewarded", "xyc"),
-        ({"rewards": 9, "returns": [1.0, 2.0]}, "plain ppo", ""),
+        ({"rewards": 9, "gains": 9, "returns": [1.0, 2.0]}, "plain ppo", ""),
+        ({"rewards": 4_000, "returns": [-60.0, -485.0]}, "never rewarded", "xyc"),  # each step costs 1
+        ({"rewards": 4_000, "gains": 4_000}, "every step would be a new state", "xyc"),
         ({"rewards": 9, "has_fractions": True}, "not whole numbers", "xyc"),
     ],
 )

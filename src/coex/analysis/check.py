@@ -29,6 +29,7 @@ _AGAIN = 4  # of them after each new one: steps are few here, and learning from 
 _JUDGED = 0.25  # the last share of the steps, by which the model is judged
 _MANY_ROOMS = 0.2  # rooms an observation: more are noise
 _MOST_SAMPLES = 6  # rooms shown
+_MANY_REWARDS = 0.1  # rewards a step: with more, the score is a clock
 
 
 @dataclass
@@ -49,6 +50,7 @@ class World:
     returns: list[float] = field(default_factory=list)  # of the episodes that ended
     lengths: list[int] = field(default_factory=list)
     rewards: int = 0  # steps with one
+    gains: int = 0  # steps with one above 0
     has_fractions: bool = False  # a reward was no whole number
     env_rate: float = 0.0  # steps/s
     rate: float = 0.0  # steps/s with the model learning
@@ -165,6 +167,7 @@ def _count_rewards(world: World, rollout: Rollout) -> None:
     world.returns += [episode.score for episode in rollout.episodes]
     world.lengths += [episode.length for episode in rollout.episodes]
     world.rewards += int((rollout.rewards != 0).sum())
+    world.gains += int((rollout.rewards > 0).sum())
     world.has_fractions |= bool((rollout.rewards != rollout.rewards.round()).any())
 
 
@@ -210,7 +213,8 @@ def advise(world: World) -> list[str]:
             "picture's side wants fewer cells (--set bonus.adm.grid=4), one of less than a twentieth more of them (19)."
         )
     letters = "xy" if world.rooms == 1 or world.has_noisy_rooms else "xyc"
-    if world.rewards and not world.has_fractions:
+    is_clock = world.rewards > _MANY_REWARDS * world.steps
+    if world.rewards and not world.has_fractions and not is_clock:
         letters += "R"
     if letters != "xycR":
         settings["bonus.state"] = letters
@@ -220,10 +224,12 @@ def advise(world: World) -> list[str]:
         advice.append("Every other picture is a room of its own: leave c out, or set a larger τ.")
     if world.has_fractions:
         advice.append("Rewards are not whole numbers: R, the score rounded down, tells little.")
-    dense = np.mean([score != 0 for score in world.returns]) if world.returns else 0.0
+    elif is_clock:
+        advice.append("The score changes all the time: with R in it, every step would be a new state.")
+    dense = np.mean([score > 0 for score in world.returns]) if world.returns else 0.0
     if dense > 0.5:
         advice.append("Most random games are rewarded: see first how far plain ppo comes.")
-    elif not world.rewards:
+    elif not world.gains:
         advice.append("Random play is never rewarded: that is what the bonus is for.")
     sets = "".join(f" --set {name}={value}" for name, value in settings.items())
     return [*advice, f"coex train {world.game} --method {METHOD}{sets}"]

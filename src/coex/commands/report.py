@@ -89,10 +89,8 @@ def _report(options: argparse.Namespace) -> int:
     out = options.out or (Path("report.html") if many else options.directories[0] / "report.html")
     with_video = not options.no_video and not many
     print("writing the report" + (" and filming the agent …" if with_video else " …"), file=sys.stderr)
-    written = write_report(runs, out, with_video=with_video, warn=_warn)
-    for note in written.notes:
-        _warn(note)
-    print(f"{out} ({out.stat().st_size / 1e6:.1f} MB)" + (f"; the video: {written.video}" if written.video else ""))
+    video = write_report(runs, out, with_video=with_video, warn=_warn)
+    print(f"{out} ({out.stat().st_size / 1e6:.1f} MB)" + (f"; the video: {video}" if video else ""))
     return 0
 
 

@@ -1,13 +1,12 @@
-"""Runs of one game side by side: seeds of a method as one curve, and the paper's score at a common budget."""
+"""Runs of one game side by side: seeds of a method as one curve, the paper's score at a common budget, and costs."""
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from coex.results.statistics import MIN_SEEDS, Floats, bootstrap_interval, interquartile_mean
-from coex.watch.costs import costs
 from coex.watch.follow import Follower
 
 _POINTS = 120  # of a curve
@@ -22,8 +21,7 @@ def compare(runs: Sequence[Follower], target: float | None = None) -> list[dict[
     """
     groups: dict[tuple[str, int], list[Follower]] = {}
     for run in runs:
-        if run.identity is not None:
-            groups.setdefault((run.identity.variant, run.identity.schedule_steps), []).append(run)
+        groups.setdefault((run.identity.variant, run.identity.schedule_steps), []).append(run)
     budget = common_steps(runs)
     names = [variant for variant, _ in groups]
     scores = {key: score(members, budget) for key, members in groups.items()}
@@ -32,24 +30,19 @@ def compare(runs: Sequence[Follower], target: float | None = None) -> list[dict[
     return [
         {
             "label": variant + (f", planned for {schedule:,} steps" if names.count(variant) > 1 and schedule else ""),
-            "seeds": sorted({run.identity.seed for run in members if run.identity}),
+            "seeds": sorted({run.identity.seed for run in members}),
             "budget": budget,
             "score": scores[variant, schedule],
             "costs": costs(members, target),
             "played": _played(members),
-            "paper": members[0].identity and members[0].identity.paper,
+            "paper": members[0].identity.paper,
             "curve": join([run.points.series("return_mean40") for run in members]),
             "each": [
-                {"id": run_id(run), **_thin(*run.points.series("return_mean40"))} for run in members if run.points.count
+                {"id": run.key, **_thin(*run.points.series("return_mean40"))} for run in members if run.points.count
             ],
         }
         for (variant, schedule), members in sorted(groups.items())
     ]
-
-
-def run_id(run: Follower) -> str:
-    """Returns a name for URLs that stays the same from server to server, and leads nowhere but to a table."""
-    return hashlib.sha256(str(run.path).encode(errors="surrogateescape")).hexdigest()[:12]
 
 
 def common_steps(runs: Sequence[Follower]) -> int:
@@ -77,6 +70,34 @@ def _played(runs: Sequence[Follower]) -> tuple[float, int] | None:
     played = [result for run in runs if (result := run.played()) is not None]
     games = sum(games for _, games in played)
     return (sum(mean * games for mean, games in played) / games, games) if played else None
+
+
+def costs(runs: Sequence[Follower], target: float) -> dict[str, Any]:
+    """Returns medians of rooms, states, steps a second, bytes, and when the mean of 40 episodes first was `target`."""
+    newest = [run.points.newest for run in runs if run.points.count]
+    times = [time_to(run, target) for run in runs if run.points.count]
+    reached = [time for time in times if time is not None] if target > 0 else []
+    return {
+        "rooms": _median(point.get("rooms/true") or None for point in newest),  # 0: nobody looked
+        "states": _median(point.get("counts/states") for point in newest),
+        "rate": _median(point["step"] / point["seconds"] if point.get("seconds") else None for point in newest),
+        "memory": _median(run.peak_memory for run in runs),
+        "target": target,
+        "reached": [*map(median, zip(*reached, strict=True)), len(reached), len(times)] if reached else None,
+    }
+
+
+def time_to(run: Follower, target: float) -> tuple[float, float] | None:
+    """Returns the steps and seconds after which the mean return of 40 episodes first was `target`; None: it was not."""
+    steps, returns = run.points.series("return_mean40")
+    when = next((step for step, value in zip(steps, returns, strict=True) if value >= target), None)
+    clock = dict(zip(*run.points.series("seconds"), strict=True))
+    return None if when is None or when not in clock else (when, clock[when])
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
 
 
 def join(curves: Sequence[Series]) -> dict[str, list[float]] | None:

@@ -13,7 +13,7 @@ from typing import Any
 from coex.runs.files import CONFIG, LIVE, WATCHED
 from coex.runs.visits import newest_checkpoint, saved_visits
 from coex.watch.follow import Follower
-from coex.watch.groups import compare, run_id
+from coex.watch.groups import compare
 from coex.watch.tail import read_small
 
 MOST_RUNS, _MOST_DIRECTORIES, _DEPTH = 1_000, 20_000, 4
@@ -35,7 +35,7 @@ class Runs:
         self._roots = [root.absolute() for root in roots]
         self._runs: dict[str, Follower] = {}
         self._gone: dict[str, int] = {}
-        self._clock = 0
+        self.version = 0  # the number of the last change
         self._scanned_at = float("-inf")
         self._guard = threading.RLock()
         self._stop = threading.Event()
@@ -57,18 +57,18 @@ class Runs:
         for run in sorted(self._runs.values(), key=lambda run: -run.updated):
             with self._guard, contextlib.suppress(Exception):  # whatever is in one run's files, the others go on
                 if run.poll():
-                    self._clock += 1
-                    run.version = self._clock
+                    self.version += 1
+                    run.version = self.version
 
     def overview(self, since: int) -> dict[str, Any]:
         """Returns the runs that have changed since that number, and their games' curves."""
         with self._guard:
-            changed = {key: run for key, run in self._runs.items() if run.version > since}
-            games = {run.identity.game for run in changed.values() if run.identity}
+            changed = [run for run in self._runs.values() if run.version > since]
+            games = {run.identity.game for run in changed}
             return {
                 "epoch": self.epoch,
-                "version": self._clock,
-                "runs": [_card(key, run) for key, run in changed.items()],
+                "version": self.version,
+                "runs": [_card(run) for run in changed],
                 "gone": [key for key, version in self._gone.items() if version > since],
                 "games": {game: self._compare(game) for game in sorted(games)},
             }
@@ -79,14 +79,11 @@ class Runs:
             run = self._runs.get(key)
             if run is None:
                 return None
-            if run.version <= since:
-                return {"epoch": self.epoch, "version": run.version}
-            return {"epoch": self.epoch, "version": run.version, **describe(key, run)}
-
-    @property
-    def version(self) -> int:
-        """The number of the last change."""
-        return self._clock
+            return {
+                "epoch": self.epoch,
+                "version": run.version,
+                **(_card(run) | _details(run) if run.version > since else {}),
+            }
 
     def live(self, key: str, *, is_present: bool = True) -> dict[str, Any] | None:
         """Returns the agent at play and its map, and lets a run that goes on know that somebody looks.
@@ -98,36 +95,32 @@ class Runs:
         if run is None:
             return None
         if run.status == "running" and is_present:
-            self._touch(key, run.path)
+            self._touch(run)
             with contextlib.suppress(ValueError, RecursionError):
                 scene = json.loads(read_small(run.path / LIVE, _LARGEST_LIVE) or b"")
                 if isinstance(scene, dict):
-                    return scene if scene.get("map") else scene | {"map": self._saved_map(key, run)}
-        return {"map": self._saved_map(key, run)}
+                    return scene if scene.get("map") else scene | {"map": self._saved_map(run)}
+        return {"map": self._saved_map(run)}
 
-    def _touch(self, key: str, path: Path) -> None:
+    def _touch(self, run: Follower) -> None:
         """Says "somebody looks" in a run's directory; where nothing may be written, the run is not told."""
         now = time.monotonic()
-        if now - self._touched.get(key, float("-inf")) < _TOUCH_SECONDS:
+        if now - self._touched.get(run.key, float("-inf")) < _TOUCH_SECONDS:
             return
-        self._touched[key] = now
-        with contextlib.suppress(OSError):
-            descriptor = os.open(path / WATCHED, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
-            try:
-                os.utime(descriptor)
-            finally:
-                os.close(descriptor)
+        self._touched[run.key] = now
+        how = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        with contextlib.suppress(OSError), os.fdopen(os.open(run.path / WATCHED, how, 0o644), "wb") as file:
+            os.utime(file.fileno())
 
-    def _saved_map(self, key: str, run: Follower) -> dict[str, Any] | None:
-        newest = newest_checkpoint(run.path)
-        if key not in self._maps or self._maps[key][0] != newest:
-            identity = run.identity
-            found = saved_visits(run.path, identity.state, identity.grid) if identity and identity.state else None
-            self._maps[key] = newest, found
-        return self._maps[key][1]
+    def _saved_map(self, run: Follower) -> dict[str, Any] | None:
+        newest, known = newest_checkpoint(run.path), self._maps.get(run.key)
+        if known is None or known[0] != newest:
+            state, grid = run.identity.state, run.identity.grid
+            known = self._maps[run.key] = newest, saved_visits(run.path, state, grid) if state else None
+        return known[1]
 
     def _compare(self, game: str) -> list[dict[str, Any]]:
-        runs = [run for run in self._runs.values() if run.identity and run.identity.game == game]
+        runs = [run for run in self._runs.values() if run.identity.game == game]
         newest = max(run.version for run in runs)
         if game not in self._games or self._games[game][0] != newest:
             self._games[game] = newest, compare(runs, self._score)
@@ -143,18 +136,18 @@ class Runs:
     def _scan(self) -> None:
         found = dict(find_runs(self._roots))
         with self._guard:
-            for path, name in found.items():
-                run = Follower(path, name)
-                if run_id(run) not in self._runs and len(self._runs) < MOST_RUNS:
-                    self._gone.pop(run_id(run), None)
-                    self._runs[run_id(run)] = run
-            for key in [key for key, run in self._runs.items() if run.path not in found]:
-                self._clock += 1
-                self._gone[key] = self._clock
-                game = self._runs.pop(key).identity
+            known = {run.path for run in self._runs.values()}
+            for path in [path for path in found if path not in known][: MOST_RUNS - len(known)]:
+                run = Follower(path, found[path])
+                self._gone.pop(run.key, None)
+                self._runs[run.key] = run
+            for gone in [run for run in self._runs.values() if run.path not in found]:
+                self.version += 1
+                self._gone[gone.key] = self.version
+                del self._runs[gone.key]
                 for run in self._runs.values():  # their game's curves have changed
-                    if game and run.identity and run.identity.game == game.game:
-                        run.version = self._clock
+                    if run.identity.game == gone.identity.game:
+                        run.version = self.version
 
 
 def find_runs(roots: Sequence[Path]) -> Iterator[tuple[Path, str]]:
@@ -176,35 +169,33 @@ def find_runs(roots: Sequence[Path]) -> Iterator[tuple[Path, str]]:
                 todo += [(Path(entry.path), depth + 1) for entry in inner]
 
 
-def describe(key: str, run: Follower) -> dict[str, Any]:
-    """Returns all about one run but its map."""
-    identity = run.identity
+def _card(run: Follower) -> dict[str, Any]:
+    """What the table of runs shows of one."""
+    identity, newest = run.identity, run.points.newest
     return {
-        **_card(key, run),
-        "path": str(run.path),
-        "restarts": run.restarts,
-        "command": identity.command if identity else "",
-        "settings": identity.settings if identity else [],
-        "paper": identity.paper if identity else None,
-        "columns": {name: [_short(value) for value in column] for name, column in run.points.columns().items()},
-        "log": list(run.episodes),
+        "id": run.key,
+        "name": run.name,
+        "status": run.status,
+        "game": identity.game,
+        "method": identity.method,
+        "variant": identity.variant,
+        "seed": identity.seed,
+        "total": identity.total_steps,
+        "updated": round(run.updated),
+        "newest": {name: _short(newest[name]) for name in _CARD if name in newest},
     }
 
 
-def _card(key: str, run: Follower) -> dict[str, Any]:
-    identity, newest = run.identity, run.points.newest
+def _details(run: Follower) -> dict[str, Any]:
+    """All else about it, but its map."""
     return {
-        "id": key,
-        "name": run.name,
-        "status": run.status,
-        "game": identity.game if identity else "?",
-        "method": identity.method if identity else "?",
-        "variant": identity.variant if identity else "?",
-        "seed": identity.seed if identity else 0,
-        "total": identity.total_steps if identity else 0,
-        "broken": run.num_broken,
-        "updated": round(run.updated),
-        "newest": {name: _short(newest[name]) for name in _CARD if name in newest},
+        "path": str(run.path),
+        "notes": run.notes(),
+        "command": run.identity.command,
+        "settings": run.identity.settings,
+        "paper": run.identity.paper,
+        "columns": {name: [_short(value) for value in column] for name, column in run.points.columns().items()},
+        "log": list(run.episodes),
     }
 
 

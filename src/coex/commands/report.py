@@ -72,9 +72,9 @@ def _video(options: argparse.Namespace) -> int:
     film = record(saved, settings, out)
     paths = [out]
     if options.gif:
-        make_gif(out, out.with_suffix(".gif"))
         paths.append(out.with_suffix(".gif"))
-    ended = "game over" if film.episodes else "not over yet"
+        make_gif(*paths)
+    ended = "game over" if film.is_over else "not over yet"
     sizes = " and ".join(f"{path} ({path.stat().st_size / 1e6:.1f} MB)" for path in paths)
     print(f"{film.seconds:.0f} seconds of play, score {film.score:,.10g} ({ended}): {sizes}")
     return 0

@@ -95,10 +95,12 @@ class Follower:
             self.updated = max((stamp[0] / 1e9 for stamp in stamps[:4] if stamp), default=0.0)
             self._stamps, changed = stamps, True
         changed |= self._read_metrics() | self._read_episodes()
-        status = self._find_status()
-        changed |= status != self.status
-        self.status = status
-        return changed
+        before, self.status = self.status, "finished" if self._finished else "stopped"
+        if self.identity.game == "?":
+            self.status = "broken"
+        elif is_in_use(self.path):
+            self.status = "running"
+        return changed or self.status != before
 
     def played(self) -> tuple[float, int] | None:
         """Returns the mean return and the number of games that `coex eval` played with the newest checkpoint."""
@@ -146,11 +148,6 @@ class Follower:
             if len(known) == len(row) == 6:  # not the heading, nor broken
                 self.episodes.append(known)
         return was_cut or bool(lines)
-
-    def _find_status(self) -> str:
-        if self.identity.game == "?":
-            return "broken"
-        return "running" if is_in_use(self.path) else "finished" if self._finished else "stopped"
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

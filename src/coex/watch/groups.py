@@ -22,7 +22,8 @@ def compare(runs: Sequence[Follower], target: float | None = None) -> list[dict[
     groups: dict[tuple[str, int], list[Follower]] = {}
     for run in runs:
         groups.setdefault((run.identity.variant, run.identity.schedule_steps), []).append(run)
-    budget = common_steps(runs)
+    # The largest that every run has used; runs without a log point do not count.
+    budget = int(min((run.points.newest["step"] for run in runs if run.points.count), default=0))
     names = [variant for variant, _ in groups]
     scores = {key: score(members, budget) for key, members in groups.items()}
     if target is None:
@@ -43,11 +44,6 @@ def compare(runs: Sequence[Follower], target: float | None = None) -> list[dict[
         }
         for (variant, schedule), members in sorted(groups.items())
     ]
-
-
-def common_steps(runs: Sequence[Follower]) -> int:
-    """Returns the largest budget that every run has used; runs without a log point do not count."""
-    return int(min((run.points.newest["step"] for run in runs if run.points.count), default=0))
 
 
 def score(runs: Sequence[Follower], budget: int) -> dict[str, float] | None:

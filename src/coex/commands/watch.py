@@ -40,6 +40,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _watch(options: argparse.Namespace) -> int:
+    from coex.grid.status import describe_grid
     from coex.watch.runs import Runs
     from coex.watch.server import HOST, WatchServer
 
@@ -49,7 +50,8 @@ def _watch(options: argparse.Namespace) -> int:
     port = whole_number(options.port, "--port") if options.port is not None else None
     if port is not None and not 0 <= port < 65_536:
         raise UsageError(f"--port takes a number from 0 to 65535, not {port}")
-    runs, host = Runs(options.directories), options.host if options.host is not None else HOST
+    runs = Runs(options.directories, describe_grid=describe_grid)
+    host = options.host if options.host is not None else HOST
     try:
         try:
             server = WatchServer(runs, _PORT if port is None else port, host, options.token)

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ import imageio_ffmpeg
 
 from coex.envs import is_atari
 from coex.errors import CoexError, UsageError
-from coex.report.play import Moment, play, play_best_way
+from coex.report.play import play, play_best_way
 from coex.report.scene import Scene
 from coex.runs.checkpoints import Saved
 from coex.runs.resume import saved_config
@@ -52,8 +51,9 @@ def record(saved: Saved, settings: VideoConfig, out: Path) -> Film:
     """Plays with a checkpoint and writes an MP4 that every browser shows."""
     config = saved_config(saved)
     rate = 60 / config.env.frame_skip if is_atari(config.game) else 10.0  # the console's; others have no clock
-    played = play_best_way(saved) if settings.best_way else _episodes(play(saved, settings.seed), settings.episodes)
-    moments = itertools.islice(played, int(settings.seconds * rate))
+    played = play_best_way(saved) if settings.best_way else play(saved, settings.seed)
+    wanted = itertools.takewhile(lambda moment: moment.episode <= settings.episodes, played)
+    moments = itertools.islice(wanted, int(settings.seconds * rate))
     last = next(moments)
     subtitle = f"{config.method} · seed {config.seed} · after {saved.manifest.step:,} steps"
     scene = Scene(last.picture, config.game.removeprefix("gym:"), subtitle, config.grid)
@@ -94,13 +94,6 @@ def make_gif(film: Path, out: Path) -> None:
         scratch.replace(out)
     finally:
         scratch.unlink(missing_ok=True)
-
-
-def _episodes(moments: Iterator[Moment], episodes: int) -> Iterator[Moment]:
-    for moment in moments:
-        yield moment
-        if moment.action is None and moment.episode == episodes:
-            return
 
 
 def _writer(path: Path, size: tuple[int, int], rate: float) -> Any:

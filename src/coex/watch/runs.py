@@ -6,7 +6,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,21 @@ _CARD = (
 )  # fmt: skip
 
 
+DescribeGrid = Callable[[Path, Mapping[Path, Follower]], dict[str, Any] | None]
+
+
 class Runs:
     """Follows runs in a thread of its own; every change has a number, so that a reader asks only for what is new."""
 
-    def __init__(self, roots: Sequence[Path], score: float | None = None) -> None:
-        """`score`: methods are compared by the time to it; None: to half of the best."""
-        self._score = score
+    def __init__(
+        self, roots: Sequence[Path], score: float | None = None, describe_grid: DescribeGrid = lambda *_: None
+    ) -> None:
+        """`score`: methods are compared by the time to it; None: to half of the best.
+
+        `describe_grid` returns how the grid in a directory stands, given the runs by their paths; None: there is none.
+        """
+        self._score, self._describe_grid = score, describe_grid
+        self._grids: tuple[int, list[dict[str, Any]]] = 0, []  # when they last changed
         self.epoch = secrets.token_hex(4)  # numbers of changes mean something within one server only
         self._roots = [root.absolute() for root in roots]
         self._runs: dict[str, Follower] = {}
@@ -71,6 +80,7 @@ class Runs:
                 "runs": [_card(run) for run in changed],
                 "gone": [key for key, version in self._gone.items() if version > since],
                 "games": {game: self._compare(game) for game in sorted(games)},
+                "grids": self._grids[1] if self._grids[0] > since else None,
             }
 
     def detail(self, key: str, since: int) -> dict[str, Any] | None:
@@ -148,6 +158,17 @@ class Runs:
                 for run in self._runs.values():  # their game's curves have changed
                     if run.identity.game == gone.identity.game:
                         run.version = self.version
+            self._look_at_grids()
+
+    def _look_at_grids(self) -> None:
+        followed, grids = {run.path: run for run in self._runs.values()}, []
+        for place in dict.fromkeys([*self._roots, *(path.parents[1] for path in followed)]):  # PLACE/GAME/RUN
+            with contextlib.suppress(Exception):  # whatever is in its files
+                grids.append(self._describe_grid(place, followed))
+        found = [grid for grid in grids if grid]
+        if found != self._grids[1]:
+            self.version += 1
+            self._grids = self.version, found
 
 
 def find_runs(roots: Sequence[Path]) -> Iterator[tuple[Path, str]]:

@@ -15,6 +15,8 @@ const COLUMNS = [
   ["name", "directory", (run) => run.name],
 ];
 
+const GRID_STATES = ["given up", "running", "waiting", "finished"];  // in the order of interest
+
 class Overview {
   constructor() {
     this.runs = new Map();
@@ -23,6 +25,8 @@ class Overview {
     this.sortBy = { column: 0, down: true };
     this.status = "all";
     this.films = make("div", { class: "films" });
+    this.grids = new Map();  // {element, state, rows}
+    this.gridList = make("section", { "aria-label": "Grids" });
     this.filter = make("input", {
       type: "search", placeholder: "Filter: game, method, seed, directory …", "aria-label": "Filter the runs",
       oninput: () => this.arrange(),
@@ -40,19 +44,40 @@ class Overview {
     );
     this.element = make(
       "div", {}, make("h1", { class: "unseen" }, "Runs"),
-      make("section", { "aria-label": "Curves by game" }, this.grid), this.films,
+      make("section", { "aria-label": "Curves by game" }, this.grid), this.films, this.gridList,
       make("section", {}, make("div", { class: "bar" }, make("h2", {}, "Runs"), this.filter, this.chips), this.empty, this.table),
     );
   }
 
-  update({ runs, gone, games }) {
+  update({ runs, gone, games, grids }) {
     gone.forEach((key) => { this.runs.delete(key); this.rows.get(key)?.row.remove(); this.rows.delete(key); });
     runs.forEach((run) => this.runs.set(run.id, run));
     const present = new Set([...this.runs.values()].map((run) => run.game));
     for (const name of [...this.games.keys()].filter((game) => !present.has(game))) this.drop(name);
     Object.entries(games).forEach(([game, groups]) => this.updateGame(game, groups));
     runs.forEach((run) => this.updateRow(run));
+    if (grids) this.gridList.replaceChildren(...grids.map((grid) => this.updateGrid(grid)));
     this.arrange();
+  }
+
+  updateGrid({ name, runs }) {  // its runs by state, with what went wrong
+    if (!this.grids.has(name)) {
+      const words = make("span"), bar = make("progress", { "aria-label": "Finished runs" }), rows = make("tbody");
+      const heads = ["run", "state", "attempts", "last error"].map((head) => make("th", { scope: "col" }, head));
+      const table = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Runs of the grid ${name}` },
+        make("table", {}, make("thead", {}, make("tr", {}, heads)), rows));
+      this.grids.set(name, { words, bar, rows, element: make("details", { class: "grid" }, make("summary", {}, `Grid ${name}`, words, bar), table) });
+    }
+    const { words, bar, rows, element } = this.grids.get(name);
+    const states = GRID_STATES.map((state) => [state, runs.filter((run) => run.state === state)]);
+    setText(words, `${plural(runs.length, "run")}: ${states.map(([state, those]) => `${those.length} ${state}`).join(", ")}`);
+    bar.max = runs.length;
+    bar.value = runs.filter((run) => run.state === "finished").length;
+    rows.replaceChildren(...states.flatMap(([, those]) => those).map((run) => make(
+      "tr", {}, make("th", { scope: "row" }, run.id ? make("a", { href: `#/run/${run.id}` }, run.name) : run.name),
+      make("td", {}, badge(run.state)), make("td", {}, whole(run.attempts)), make("td", {}, run.error),
+    )));
+    return element;
   }
 
   updateGame(game, groups) {

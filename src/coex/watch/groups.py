@@ -10,7 +10,7 @@ from coex.results.statistics import MIN_SEEDS, Floats, bootstrap_interval, inter
 from coex.watch.follow import Follower
 
 _POINTS = 120  # of a curve
-_RESAMPLES = 400  # for a curve's band; scores have the full number
+_DRAWS = 4_000  # of seeds for a curve's band, which is joined again whenever a run has grown; scores have more
 Series = tuple[Sequence[float], Sequence[float]]  # steps and values
 
 
@@ -110,7 +110,7 @@ def join(curves: Sequence[Series]) -> dict[str, list[float]] | None:
     values = np.stack([np.interp(grid, steps, values) for steps, values in curves])  # (S, P)
     if len(curves) < MIN_SEEDS:
         return _as_lists(grid, values.mean(0), values.min(0), values.max(0))
-    return _as_lists(grid, interquartile_mean(values), *bootstrap_interval(values, _RESAMPLES))
+    return _as_lists(grid, interquartile_mean(values), *bootstrap_interval(values, max(100, _DRAWS // len(values))))
 
 
 def _thin(steps: Sequence[float], values: Sequence[float]) -> dict[str, list[float]]:

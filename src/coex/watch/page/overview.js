@@ -56,6 +56,9 @@ class Overview {
     for (const name of [...this.games.keys()].filter((game) => !present.has(game))) this.drop(name);
     Object.entries(games).forEach(([game, groups]) => this.updateGame(game, groups));
     runs.forEach((run) => this.updateRow(run));
+    for (const { label, each } of Object.values(games).flat()) {  // in the table as in the curves
+      each.forEach(({ id }) => { this.rows.get(id).link.className = `method c${methodColour(label)}`; });
+    }
     if (grids) this.gridList.replaceChildren(...grids.map((grid) => this.updateGrid(grid)));
     this.arrange();
   }
@@ -94,7 +97,7 @@ class Overview {
         title: game, unit: `mean return of 40 episodes${seeds > 1 ? ", over seeds" : ""}`, series, data, marks, height: 200,
       });
       entry = { chart, shape, scores: make("table", { class: "scores" }), costs: make("table", { class: "scores" }) };
-      chart.element.append(entry.scores, entry.costs);
+      chart.element.append(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Scores on ${game}` }, entry.scores, entry.costs));
       this.games.set(game, entry);
       const after = [...this.games.keys()].sort();
       this.grid.replaceChildren(...after.map((name) => this.games.get(name).chart.element));
@@ -172,7 +175,7 @@ class Overview {
     if (!entry) {
       const cells = COLUMNS.map(() => make("td"));
       const bar = make("progress", { max: "1", "aria-label": "Progress" });
-      const link = make("a", { href: `#/run/${run.id}` });
+      const link = make("a", { href: `#/run/${run.id}`, class: "method" });
       entry = { row: make("tr", { onclick: (event) => { if (!event.target.closest("a")) location.hash = `#/run/${run.id}`; } }, cells), cells, bar, link, text: make("span") };
       cells[4].append(bar, entry.text);
       cells[2].append(link);
@@ -183,7 +186,7 @@ class Overview {
     entry.status = run.status;
     setText(cells[1], run.game);
     setText(link, run.variant);
-    link.className = `method c${methodColour(run.variant)}`;
+    link.title = run.variant;  // cut after two lines
     setText(cells[3], String(run.seed));
     bar.value = run.total ? Math.min((newest.step ?? 0) / run.total, 1) : 0;
     setText(text, `${count(newest.step ?? 0)} of ${count(run.total)}`);

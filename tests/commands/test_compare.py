@@ -8,8 +8,8 @@ import pytest
 
 from coex.cli import main
 from coex.commands import compare
-from coex.watch.costs import time_to
 from coex.watch.follow import Follower
+from coex.watch.groups import time_to
 
 GAME = "gym:MiniGrid-Empty-5x5-v0"
 SMALL = "--envs 2 --workers 0 --quiet --set log_every_steps=20 --set env.max_episode_frames=10"

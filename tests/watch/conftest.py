@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from coex.config.presets import make_config
-from coex.watch.runs import Runs
+from coex.watch.runs import DescribeGrid, Runs
 from coex.watch.server import WatchServer
 
 Serve = Callable[..., WatchServer]
@@ -54,8 +54,8 @@ def write_archive(run: Path) -> None:
 
 
 @contextmanager
-def serving(*roots: Path, **options: str) -> Iterator[WatchServer]:
-    runs = Runs(roots)
+def serving(*roots: Path, describe_grid: DescribeGrid = lambda *_: None, **options: str) -> Iterator[WatchServer]:
+    runs = Runs(roots, describe_grid=describe_grid)
     runs.poll()
     with WatchServer(runs, 0, **options) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)

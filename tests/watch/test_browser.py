@@ -1,5 +1,6 @@
 """The page in a real browser: it shows what there is, follows what happens, asks nobody else and breaks no rule."""
 
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from coex.config.grid import even_grid, model_grid
+from coex.grid.status import describe_grid
 from coex.report.build import collect, make_page
 
 from .conftest import append, serving, write_archive, write_run
@@ -196,6 +198,36 @@ def test_an_archive_has_its_tree_of_ways(chromium: Any, tmp_path: Path, width: i
     ]
     assert visit.page.locator(".way img").count() == 2
     visit.leave()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1_400, "light"), (390, "dark")])
+def test_a_grid_has_its_runs_by_state(chromium: Any, tmp_path: Path, width: int, scheme: str) -> None:
+    out = tmp_path / "paper"
+    run = write_run(out / "Freeway" / "a2c-100000-s0")
+    (out / ".grid").mkdir()
+    names = ["Freeway/a2c-100000-s0", "Freeway/a2c-100000-s1", EVIL]
+    (out / ".grid" / "plan.json").write_text(json.dumps({"failures": 1, "runs": names}))
+    failed = [{"start": "k", "step": -1}, {"end": "k", "code": 1, "error": EVIL}]
+    (out / ".grid" / "Freeway--a2c-100000-s1.jsonl").write_text("".join(json.dumps(event) + "\n" for event in failed))
+    with serving(out, describe_grid=describe_grid) as server:
+        visit = Visit(chromium, server.address, width, scheme)
+        visit.page.locator(".grid summary").focus()
+        visit.page.keyboard.press("Enter")
+        rows = visit.page.locator(".grid tbody tr")
+        assert rows.all_text_contents() == [f"{names[1]}given up1{EVIL}", f"{names[0]}waiting0", f"{EVIL}waiting0"]
+        assert (
+            "3 runs: 1 given up, 0 running, 2 waiting, 0 finished" in visit.page.locator(".grid summary").text_content()
+        )
+        (run / "summary.json").write_text('{"finished": true}')
+        server.runs._scanned_at = float("-inf")
+        server.runs.poll()
+        server.runs._scanned_at = float("-inf")
+        server.runs.poll()
+        visit.page.wait_for_selector(".grid summary >> text=1 finished")
+        assert rows.count() == 3  # still open
+        rows.locator("a").click()
+        visit.page.wait_for_selector(".charts .u-over")
+        visit.leave()
 
 
 def test_a_token_opens_the_page_and_leaves_its_address(chromium: Any, tmp_path: Path) -> None:

@@ -1,12 +1,16 @@
 """The server answers the page, and nobody else; with hostile requests."""
 
 import json
+import shutil
 import socket
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from coex.cli import main
@@ -180,6 +184,38 @@ def test_it_needs_no_torch_and_says_where_it_is(tmp_path: Path) -> None:
     address, without = done.stdout.splitlines()
     assert address.startswith("http://127.0.0.1:")
     assert without == "False"
+
+
+def test_two_hundred_runs_are_shown_within_a_second_of_the_start(tmp_path: Path) -> None:
+    model = write_run(tmp_path / "runs" / "0", steps=500)
+    for index in range(1, 200):
+        shutil.copytree(model, tmp_path / "runs" / str(index))
+    for index in range(0, 200, 5):  # broken: no configuration, no log
+        (tmp_path / "runs" / str(index) / "config.json").write_text("{")
+        (tmp_path / "runs" / str(index) / "metrics.jsonl").write_bytes(b"\xff\x00" * 5_000)
+    command = [sys.executable, "-m", "coex", "watch", str(tmp_path / "runs"), "--port", "0", "--no-open"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            port = int(process.stdout.readline().split("/")[2].rpartition(":")[2])
+            began, seen = time.monotonic(), 0
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as page:
+                assert b"coex" in page.read()
+            assert time.monotonic() - began < 1
+            while seen < 200:  # what has been read so far is shown at once
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/runs") as answer:
+                    cards = json.loads(answer.read())["runs"]
+                seen = sum(card["status"] != "stopped" or bool(card["newest"]) for card in cards)
+                assert time.monotonic() - began < 20, "on a busy machine, too"
+            statuses = [card["status"] for card in cards]
+            assert (statuses.count("broken"), statuses.count("stopped")) == (40, 160)
+            time.sleep(2)
+            times = psutil.Process(process.pid).cpu_times
+            before = sum(times()[:2])
+            time.sleep(6)
+            assert sum(times()[:2]) - before < 1.5  # seconds, while nothing happens
+        finally:
+            process.kill()
 
 
 TOKEN = "correct-horse-battery_9"

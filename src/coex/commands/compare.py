@@ -82,8 +82,13 @@ def _compare(options: argparse.Namespace) -> int:
         raise UsageError(f"there is no run in {options.runs} to show yet: leave --render away")
     page = options.out or options.runs / f"{planned[0][0].parent.name}.html"
     score = None if options.score is None else float(options.score)
-    for note in write_report(check_runs(there), page, with_video=False, warn=lambda _: None, score=score).notes:
-        print(f"coex: {note}", file=sys.stderr)
+    write_report(
+        check_runs(there),
+        page,
+        with_video=False,
+        warn=lambda note: print(f"coex: {note}", file=sys.stderr),
+        score=score,
+    )
     print(page)
     return 0
 

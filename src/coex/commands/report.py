@@ -72,9 +72,9 @@ def _video(options: argparse.Namespace) -> int:
     film = record(saved, settings, out)
     paths = [out]
     if options.gif:
-        make_gif(out, out.with_suffix(".gif"))
         paths.append(out.with_suffix(".gif"))
-    ended = "game over" if film.episodes else "not over yet"
+        make_gif(*paths)
+    ended = "game over" if film.is_over else "not over yet"
     sizes = " and ".join(f"{path} ({path.stat().st_size / 1e6:.1f} MB)" for path in paths)
     print(f"{film.seconds:.0f} seconds of play, score {film.score:,.10g} ({ended}): {sizes}")
     return 0
@@ -89,10 +89,8 @@ def _report(options: argparse.Namespace) -> int:
     out = options.out or (Path("report.html") if many else options.directories[0] / "report.html")
     with_video = not options.no_video and not many
     print("writing the report" + (" and filming the agent …" if with_video else " …"), file=sys.stderr)
-    written = write_report(runs, out, with_video=with_video, warn=_warn)
-    for note in written.notes:
-        _warn(note)
-    print(f"{out} ({out.stat().st_size / 1e6:.1f} MB)" + (f"; the video: {written.video}" if written.video else ""))
+    video = write_report(runs, out, with_video=with_video, warn=_warn)
+    print(f"{out} ({out.stat().st_size / 1e6:.1f} MB)" + (f"; the video: {video}" if video else ""))
     return 0
 
 

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import os
+import secrets
 import sys
 import threading
 import webbrowser
@@ -31,19 +32,17 @@ def add_commands(commands: Any) -> None:
     watch.add_argument("--port", metavar="P", help=f"(default: {_PORT}, or any other if that is taken)")
     watch.add_argument("--host", metavar="H", help="let other machines look, too, by this address of this one")
     watch.add_argument(
-        "--token",
-        nargs="?",
-        const="",
-        metavar="T",
+        "--token", nargs="?", const=secrets.token_urlsafe(18), metavar="T",
         help="what a browser must bring; needed for --host (default: a new one)",
-    )
+    )  # fmt: skip
     watch.add_argument("--no-open", action="store_true", help="do not open the page, only print its address")
     watch.set_defaults(run=_watch)
 
 
 def _watch(options: argparse.Namespace) -> int:
+    from coex.grid.status import describe_grid
     from coex.watch.runs import Runs
-    from coex.watch.server import HOST, WatchServer, make_token
+    from coex.watch.server import HOST, WatchServer
 
     for path in options.directories:
         if path.exists() and not path.is_dir():
@@ -51,15 +50,15 @@ def _watch(options: argparse.Namespace) -> int:
     port = whole_number(options.port, "--port") if options.port is not None else None
     if port is not None and not 0 <= port < 65_536:
         raise UsageError(f"--port takes a number from 0 to 65535, not {port}")
-    runs, host = Runs(options.directories), options.host if options.host is not None else HOST
-    token = make_token() if options.token == "" else options.token
+    runs = Runs(options.directories, describe_grid=describe_grid)
+    host = options.host if options.host is not None else HOST
     try:
         try:
-            server = WatchServer(runs, _PORT if port is None else port, host, token)
+            server = WatchServer(runs, _PORT if port is None else port, host, options.token)
         except OSError:
             if port is not None:
                 raise
-            server = WatchServer(runs, 0, host, token)
+            server = WatchServer(runs, 0, host, options.token)
     except (OSError, UnicodeError) as error:
         place = f"--host {host}" if port is None else f"--port {port} of {host}"
         raise UsageError(f"{place} cannot be had: {getattr(error, 'strerror', None) or error}") from None

@@ -17,9 +17,11 @@ from coex.grid.plan import GridConfig, PlannedRun
 from coex.runs.files import SUMMARY
 from coex.runs.lock import IN_USE
 from coex.runs.visits import newest_checkpoint
+from coex.watch.tail import read_small
 
 STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)  # exit codes of a run that was asked to stop, and has saved
 _BAD_INPUT = 2
+_LARGEST_RECORD = 10_000_000  # bytes
 _POLL_SECONDS, _WAIT_SECONDS, _LONGEST_WAIT = 0.2, 15.0, 3_600.0
 # On Linux the kernel asks a run to stop when the process that started it dies: it saves, and another may go on with it.
 _ENDS_WITH_US = (
@@ -37,6 +39,10 @@ class History:
     is_hopeless: bool = False  # bad input: another attempt would end in the same way
     was_in_use: bool = False  # the last one found another process at work
     error: str = ""  # the last one's last line
+
+    def is_in_vain(self, most_failures: int) -> bool:
+        """Whether another attempt would be."""
+        return self.is_hopeless or self.failures >= most_failures
 
 
 def attempt(
@@ -77,10 +83,18 @@ def attempt(
 
 
 def history(run: PlannedRun) -> History:
-    """Returns what the records tell. An attempt without an end, whose machine or worker died, is a failure, too."""
+    """Returns what the records of a run tell."""
+    return read_history(run.records, newest_step(run.out))
+
+
+def read_history(records: Path, step: int) -> History:
+    """Returns what records tell of a run whose newest checkpoint is that of `step`.
+
+    An attempt without an end, whose machine or worker died, is a failure, too.
+    """
     starts: dict[str, dict[str, Any]] = {}
     attempts = 0
-    for event in _read(run.records):
+    for event in _read(records):
         if "start" in event:
             starts[event["start"]] = event
             attempts += 1
@@ -88,7 +102,7 @@ def history(run: PlannedRun) -> History:
             starts[event["end"]] |= event
         elif "forgiven" in event:
             starts = {}
-    step, ended = newest_step(run.out), list(starts.values())
+    ended = list(starts.values())
     refused = [one for one in ended if one.get("code") == _BAD_INPUT and IN_USE in one["error"]]
     failed = [one for one in ended if one.get("code") not in (0, *STOPPED) and one not in refused]
     return History(
@@ -108,8 +122,7 @@ def forgive(run: PlannedRun) -> None:
 
 def is_given_up(run: PlannedRun, config: GridConfig) -> bool:
     """Whether another attempt would be in vain."""
-    past = history(run)
-    return past.is_hopeless or past.failures >= config.failures
+    return history(run).is_in_vain(config.failures)
 
 
 def wait_seconds(past: History, config: GridConfig) -> float:
@@ -149,7 +162,7 @@ def _append(path: Path, event: dict[str, Any]) -> None:
 def _read(path: Path) -> list[dict[str, Any]]:
     """The events of a record; a line that was torn by a kill is left out."""
     events = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+    for line in (read_small(path, _LARGEST_RECORD) or b"").splitlines():
         try:
             event = json.loads(line)
         except ValueError:

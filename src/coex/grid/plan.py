@@ -1,6 +1,7 @@
 """The file that names many runs, and the runs that it names."""
 
 import itertools
+import json
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from coex.config.settings import flat_settings, merge_settings, parse_int, setti
 from coex.errors import UsageError
 
 RECORDS = ".grid"  # beside the runs, which are left to themselves: the file, attempts and what they printed
-FILE = "grid.toml"
+FILE, PLAN = "grid.toml", "plan.json"  # as it was written, and what follows from it, for those who only look
 _NAMED = ("game", "method", "preset", "total_steps", "seed")  # by the file itself
 
 
@@ -57,9 +58,11 @@ class Grid:
     text: str  # of the file
 
     def keep(self) -> None:
-        """Writes the file into the grid's directory, from where `read_grid` takes it without the original."""
+        """Writes the file into the grid's directory, from where `read_grid` takes it, and the names of its runs."""
         (self.out / RECORDS).mkdir(parents=True, exist_ok=True)
         (self.out / RECORDS / FILE).write_text(self.text, encoding="utf-8")
+        plan = {"failures": self.config.failures, "runs": [run.name for run in self.runs]}
+        (self.out / RECORDS / PLAN).write_text(json.dumps(plan), encoding="utf-8")
 
 
 def read_grid(path: Path) -> Grid:
@@ -85,6 +88,11 @@ def read_grid(path: Path) -> Grid:
 def run_name(game: str, method: str, steps: int, seed: int) -> str:
     """Returns a run's place below a directory of many."""
     return f"{game_name(game)}/{method.replace(':', '-')}-{steps}-s{seed}"
+
+
+def records_of(out: Path, name: str) -> Path:
+    """Returns where the attempts at a run of the grid in the directory `out` are written down."""
+    return out / RECORDS / f"{name.replace('/', '--')}.jsonl"
 
 
 def game_name(game: str) -> str:
@@ -124,7 +132,7 @@ def _run(game: str, method: str, seed: int, settings: dict[str, Any], grid: Grid
     command = ["train", config.game, "--method", method, "--preset", grid.preset, "--steps", str(grid.steps)]
     command += ["--seed", str(seed), *(word for one in assignments for word in ("--set", one))]
     command += ["--out", str(out / name), "--resume", "--quiet"]
-    return PlannedRun(name, out / name, config, tuple(command), out / RECORDS / f"{name.replace('/', '--')}.jsonl")
+    return PlannedRun(name, out / name, config, tuple(command), records_of(out, name))
 
 
 def _names(value: Any, name: str) -> list[str]:

@@ -4,7 +4,6 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,6 @@ _LARGEST_VIDEO = 8_000_000  # bytes that go into the page
 _VIDEO_SECONDS = 30.0
 
 
-@dataclass(frozen=True)
-class Written:
-    """What came of it."""
-
-    video: Path | None
-    notes: list[str]
-
-
 def check_runs(paths: Sequence[Path]) -> list[Path]:
     """Returns the directories in full; raises UsageError when one of them is no run, or is named twice."""
     resolved = [path.resolve() for path in paths]
@@ -42,19 +33,16 @@ def check_runs(paths: Sequence[Path]) -> list[Path]:
 
 def write_report(
     paths: Sequence[Path], out: Path, *, with_video: bool, warn: Callable[[str], None], score: float | None = None
-) -> Written:
-    """Writes the page, and the first run's video if asked for; what cannot be shown is said on the page.
+) -> Path | None:
+    """Writes the page, and the first run's video if asked for, which is returned; warns of what cannot be shown.
 
     Several runs are compared by the time to `score`, too.
     """
-    notes: list[str] = []
-    video = _make_video(paths[0], notes, warn) if with_video else None
+    video = _make_video(paths[0], warn) if with_video else None
     data = collect(paths, score)
     for run in data["runs"].values():
-        run["notes"] = (
-            [] if run["has_checkpoint"] else ["There is no checkpoint that can be read: no map and no video."]
-        )
-        notes += [f"{run['path']}: {note}" for note in (*_remarks(run), *run["notes"])]
+        for note in run["notes"]:
+            warn(f"{run['path']}: {note}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         scratch = out.with_name(f".{out.name}.tmp")
@@ -62,7 +50,7 @@ def write_report(
         scratch.replace(out)
     except OSError as error:
         raise CoexError(f"the report {out} could not be written: {error.strerror or error}") from error
-    return Written(video, notes)
+    return video
 
 
 def collect(paths: Sequence[Path], score: float | None = None) -> dict[str, Any]:
@@ -76,8 +64,14 @@ def collect(paths: Sequence[Path], score: float | None = None) -> dict[str, Any]
     details = {key: runs.detail(key, 0) or {} for key in keys}
     scenes = {key: runs.live(key, is_present=False) or {} for key in keys}
     for key, run in details.items():
-        run["has_checkpoint"] = newest_checkpoint(Path(run["path"])) is not None
-        scenes[key] |= _film(run)
+        place = newest_checkpoint(Path(run["path"]))
+        scenes[key] |= _film(run, place) if place else {}
+        if run["status"] == "running":
+            run["notes"].append(
+                f"It was still going on: this is how it stood at step {run['newest'].get('step', 0):,.0f}."
+            )
+        if not place:
+            run["notes"].append("There is no checkpoint: no map and no video.")
     return {
         "made": f"coex report {__version__}",
         "single": keys[0] if len(keys) == 1 else None,
@@ -108,7 +102,7 @@ def make_page(data: dict[str, Any]) -> str:
     return page.replace("</main>", f'</main>\n<script type="application/json" id="embedded">{content}</script>', 1)
 
 
-def _make_video(path: Path, notes: list[str], warn: Callable[[str], None]) -> Path | None:
+def _make_video(path: Path, warn: Callable[[str], None]) -> Path | None:
     """The film of the newest checkpoint, made if it is not there."""
     try:
         saved = find_saved(path, None, warn)
@@ -116,34 +110,23 @@ def _make_video(path: Path, notes: list[str], warn: Callable[[str], None]) -> Pa
         if not out.exists():
             record(saved, VideoConfig(seconds=_VIDEO_SECONDS), out)
     except CoexError as error:
-        notes.append(f"{path}: there is no video: {error}")
+        warn(f"{path}: there is no video: {error}")
         return None
     return out
 
 
-def _film(run: dict[str, Any]) -> dict[str, str]:
-    """What the page needs to show the film of the newest checkpoint, if `coex video` has made one."""
-    place = newest_checkpoint(Path(run["path"]))
-    step = int(place.name.removeprefix("step-")) if place else -1
+def _film(run: dict[str, Any], checkpoint: Path) -> dict[str, str]:
+    """What the page needs to show the film of a checkpoint, if `coex video` has made one."""
+    step = int(checkpoint.name.removeprefix("step-"))
     film = Path(run["path"]) / f"video-{step}.mp4"
     if not film.is_file() or film.stat().st_size > _LARGEST_VIDEO:
         return {}
-    words = (
-        "Orange is the attention, the white corners are where it believes to be. "
-        if "adm/loss" in run["columns"]
-        else ""
-    )
-    counts = "N counts the visits of the present state in training." if "counts/states" in run["columns"] else ""
+    words = [f"{run['method']} after {step:,} steps, acting by sampling, as in training."]
+    if "adm/loss" in run["columns"]:
+        words.append("Orange is the attention, the white corners are where it believes to be.")
+    if "counts/states" in run["columns"]:
+        words.append("N counts the visits of the present state in training.")
     return {
         "film": f"data:video/mp4;base64,{b64encode(film.read_bytes()).decode()}",
-        "film_caption": f"{run['method']} after {step:,} steps, acting by sampling, as in training. {words}{counts}",
+        "film_caption": " ".join(words),
     }
-
-
-def _remarks(run: dict[str, Any]) -> list[str]:
-    """What the page says of a run's state, for the command line."""
-    step = int(run["newest"].get("step", 0))
-    remarks = [f"still going on: this is how it stood at step {step:,}"] if run["status"] == "running" else []
-    remarks += [f"stopped at step {step:,} of {run['total']:,}"] if run["status"] == "stopped" else []
-    remarks += [f"{run['broken']} broken lines of metrics.jsonl were left out"] if run["broken"] else []
-    return remarks + ([] if run["columns"]["step"] else ["there is no log point: no curve can be drawn"])

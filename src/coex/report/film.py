@@ -3,17 +3,15 @@
 import contextlib
 import itertools
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import imageio_ffmpeg
 
-from coex.config.run import RunConfig
 from coex.envs import is_atari
 from coex.errors import CoexError, UsageError
-from coex.report.play import Moment, play, play_best_way
+from coex.report.play import play, play_best_way
 from coex.report.scene import Scene
 from coex.runs.checkpoints import Saved
 from coex.runs.resume import saved_config
@@ -41,30 +39,25 @@ class VideoConfig:
             raise UsageError(f"--seconds takes a number from 1 to {_LONGEST_SECONDS}, not {self.seconds:g}")
 
 
-@dataclass(frozen=True)
-class Film:
+class Film(NamedTuple):
     """What was filmed."""
 
-    path: Path
-    frames: int
-    frames_per_second: float
+    seconds: float
     score: float  # of the last episode
-    episodes: int  # that came to their end
-
-    @property
-    def seconds(self) -> float:
-        return self.frames / self.frames_per_second
+    is_over: bool  # whether an episode came to its end
 
 
 def record(saved: Saved, settings: VideoConfig, out: Path) -> Film:
     """Plays with a checkpoint and writes an MP4 that every browser shows."""
     config = saved_config(saved)
-    rate = frames_per_second(config)
-    played = play_best_way(saved) if settings.best_way else _episodes(play(saved, settings.seed), settings.episodes)
-    moments = itertools.islice(played, int(settings.seconds * rate))
+    rate = 60 / config.env.frame_skip if is_atari(config.game) else 10.0  # the console's; others have no clock
+    played = play_best_way(saved) if settings.best_way else play(saved, settings.seed)
+    wanted = itertools.takewhile(lambda moment: moment.episode <= settings.episodes, played)
+    moments = itertools.islice(wanted, int(settings.seconds * rate))
     last = next(moments)
-    scene = _scene(config, saved, last)
-    frames, ended = 0, 0
+    subtitle = f"{config.method} · seed {config.seed} · after {saved.manifest.step:,} steps"
+    scene = Scene(last.picture, config.game.removeprefix("gym:"), subtitle, config.grid)
+    frames, is_over = 0, False
     scratch = out.with_name(f".{out.stem}.tmp.mp4")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -72,18 +65,13 @@ def record(saved: Saved, settings: VideoConfig, out: Path) -> Film:
             writer.send(None)
             for moment in itertools.chain([last], moments):
                 writer.send(scene.draw(moment).tobytes())
-                frames, last, ended = frames + 1, moment, ended + (moment.action is None)
+                frames, last, is_over = frames + 1, moment, is_over or moment.action is None
         scratch.replace(out)
     except OSError as error:
         raise CoexError(f"the video {out} could not be written: {error.strerror or error}") from error
     finally:
         scratch.unlink(missing_ok=True)
-    return Film(out, frames, rate, last.score, ended)
-
-
-def frames_per_second(config: RunConfig) -> float:
-    """As fast as the console; other environments have no clock."""
-    return 60 / config.env.frame_skip if is_atari(config.game) else 10.0
+    return Film(frames / rate, last.score, is_over)
 
 
 def make_gif(film: Path, out: Path) -> None:
@@ -106,18 +94,6 @@ def make_gif(film: Path, out: Path) -> None:
         scratch.replace(out)
     finally:
         scratch.unlink(missing_ok=True)
-
-
-def _episodes(moments: Iterator[Moment], episodes: int) -> Iterator[Moment]:
-    for moment in moments:
-        yield moment
-        if moment.action is None and moment.episode == episodes:
-            return
-
-
-def _scene(config: RunConfig, saved: Saved, first: Moment) -> Scene:
-    subtitle = f"{config.method} · seed {config.seed} · after {saved.manifest.step:,} steps"
-    return Scene(first.picture, config.game.removeprefix("gym:"), subtitle, config.grid)
 
 
 def _writer(path: Path, size: tuple[int, int], rate: float) -> Any:

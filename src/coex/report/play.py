@@ -1,6 +1,5 @@
 """Playing with a checkpoint's policy, one game at a time, with everything to look at."""
 
-import dataclasses
 import itertools
 from collections.abc import Iterator
 from contextlib import closing
@@ -42,8 +41,8 @@ class Moment:
     value: float
     action: str | None  # None: the episode is over
     sight: Inspection
+    truth: PlayTruth | None
     episode: int = 1
-    truth: PlayTruth | None = None
 
 
 def play(saved: Saved, seed: int) -> Iterator[Moment]:
@@ -52,12 +51,11 @@ def play(saved: Saved, seed: int) -> Iterator[Moment]:
     # Another sequence than the training's or `coex eval`'s.
     game_seed, acting_seed = np.random.SeedSequence([seed, saved.manifest.step, 1]).spawn(2)
     generator = torch.Generator().manual_seed(int(acting_seed.generate_state(1)[0]))
-    agent, views = TrainedAgent(saved), _make_views(config)
+    agent = TrainedAgent(saved)
     with closing(make_game(config.game, config.env.with_whole_episodes(), game_seed)) as game:
         for episode in itertools.count(1):
             game.reset()
-            for moment in _play_episode(game, agent, views, generator):
-                yield dataclasses.replace(moment, episode=episode, truth=_truth(config, views))
+            yield from _play_episode(config, game, agent, generator, episode)
 
 
 def play_best_way(saved: Saved) -> Iterator[Moment]:
@@ -65,25 +63,21 @@ def play_best_way(saved: Saved) -> Iterator[Moment]:
     config = saved_config(saved)
     if not isinstance(config.learner, ArchiveConfig):
         raise UsageError(f"--best-way is for runs with an archive, and {config.method} has none")
-    agent, views = TrainedAgent(saved), _make_views(config)
     [way] = unpack_ways(saved.state["agent"]["explorer"]["best_way"])
     with closing(make_pool_game(config.game, config.env)) as game:
         game.begin(way.number)
-        for moment in _play_episode(game, agent, views, torch.Generator(), way.path()):
-            yield dataclasses.replace(moment, truth=_truth(config, views))
-
-
-def _make_views(config: RunConfig) -> Views:
-    wanted = {"policy": POLICY_SHAPE, **config.views()}
-    if config.game in ram.RAM_GAMES:
-        wanted["ram"] = RAM_SHAPE
-    return {name: np.zeros(shape, np.uint8) for name, shape in wanted.items()}
+        yield from _play_episode(config, game, TrainedAgent(saved), torch.Generator(), actions=way.path())
 
 
 def _play_episode(
-    game: Game, agent: TrainedAgent, views: Views, generator: torch.Generator, actions: bytes | None = None
-) -> Iterator[Moment]:
+    config: RunConfig, game: Game, agent: TrainedAgent, generator: torch.Generator, episode: int = 1,
+    actions: bytes | None = None,
+) -> Iterator[Moment]:  # fmt: skip
     """The episode that has begun, as the policy plays it, or with the given actions."""
+    wanted = {"policy": POLICY_SHAPE, **config.views()}
+    if config.game in ram.RAM_GAMES:
+        wanted["ram"] = RAM_SHAPE
+    views = {name: np.zeros(shape, np.uint8) for name, shape in wanted.items()}
     step, score, over = 0, 0.0, actions == b""
     agent.begin_episode()
     while True:
@@ -98,6 +92,8 @@ def _play_episode(
             value=float(values[0]),
             action=None if over else game.action_names[action],
             sight=agent.inspect(views, score),
+            episode=episode,
+            truth=_truth(config, views) if "ram" in views else None,
         )
         if over:
             return
@@ -106,9 +102,7 @@ def _play_episode(
         over = terminated or truncated or step == len(actions or ())
 
 
-def _truth(config: RunConfig, views: Views) -> PlayTruth | None:
-    if "ram" not in views:
-        return None
+def _truth(config: RunConfig, views: Views) -> PlayTruth:
     game, memory = config.game, views["ram"]
     x, y, width, height = ram.player_box(game, memory).tolist()
     cells = tuple((across, down) for across, down in ram.controlled_cells(game, memory, config.grid.cells).tolist())

@@ -1,5 +1,6 @@
 """One run as its files tell it, followed as they grow, are cut back or disappear."""
 
+import hashlib
 import json
 import math
 import os
@@ -11,12 +12,11 @@ from typing import Any
 from coex.runs.files import CONFIG, EPISODES, METRICS, SUMMARY
 from coex.runs.lease import is_in_use
 from coex.runs.visits import newest_checkpoint
-from coex.watch.identity import Identity, identify
+from coex.watch.identity import identify
 from coex.watch.tail import Tail, read_small
 
 MOST_POINTS, MOST_METRICS, MOST_EPISODES = 1_024, 120, 200  # that are kept of a run
-_LARGEST_FILE = 1_000_000  # bytes of config.json or summary.json
-_HUGE = 1e300
+_LARGEST_FILE, _LONGEST_LINE = 1_000_000, 64_000  # bytes
 
 
 class Points:
@@ -55,8 +55,9 @@ class Points:
     def series(self, name: str) -> tuple[list[float], list[float]]:
         """Returns steps and values of a metric, where it has one."""
         columns = self.columns("step", name)
-        pairs = [(s, v) for s, v in zip(columns["step"], columns.get(name, []), strict=False) if None not in (s, v)]
-        return [s for s, _ in pairs if s is not None], [v for _, v in pairs if v is not None]
+        pairs = zip(columns["step"], columns.get(name, []), strict=False)
+        known = [(step, value) for step, value in pairs if step is not None and value is not None]
+        return [step for step, _ in known], [value for _, value in known]
 
 
 class Follower:
@@ -64,10 +65,12 @@ class Follower:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
+        # For URLs: the same from server to server, and it leads nowhere but to a table.
+        self.key = hashlib.sha256(str(path).encode(errors="surrogateescape")).hexdigest()[:12]
         self.version = 0  # set by who polls: when it last changed
         self.restarts = 0  # how often its log was cut back: what a reader has of it is void
         self.status = "stopped"
-        self.identity: Identity | None = None
+        self.identity = identify({}, str(path))
         self.points = Points()
         self.episodes: deque[list[float]] = deque(maxlen=MOST_EPISODES)
         self.num_broken = 0
@@ -84,38 +87,49 @@ class Follower:
         changed = False
         if stamps != self._stamps:
             if self._stamps[:1] != stamps[:1]:
-                self._read_config()
+                self.identity = identify(_read_object(self.path / CONFIG), str(self.path))
             if self._stamps[3:4] != stamps[3:4]:
                 summary = _read_object(self.path / SUMMARY)
                 self._finished = bool(summary.get("finished"))
-                size = summary.get("peak_memory")
-                self.peak_memory = float(size) if isinstance(size, int | float) and abs(size) < _HUGE else None
+                self.peak_memory = _number(summary.get("peak_memory"))
             self.updated = max((stamp[0] / 1e9 for stamp in stamps[:4] if stamp), default=0.0)
             self._stamps, changed = stamps, True
         changed |= self._read_metrics() | self._read_episodes()
-        status = self._find_status()
-        changed |= status != self.status
-        self.status = status
-        return changed
+        before, self.status = self.status, "finished" if self._finished else "stopped"
+        if self.identity.game == "?":
+            self.status = "broken"
+        elif is_in_use(self.path):
+            self.status = "running"
+        return changed or self.status != before
 
     def played(self) -> tuple[float, int] | None:
         """Returns the mean return and the number of games that `coex eval` played with the newest checkpoint."""
         place = newest_checkpoint(self.path)
         result = _read_object(self.path / f"eval-{int(place.name[5:])}.json") if place else {}
-        mean, games = result.get("return_mean"), result.get("episodes")
-        if not isinstance(mean, int | float) or not abs(mean) < _HUGE or not isinstance(games, int) or games < 1:
-            return None
-        return float(mean), games
+        mean, games = _number(result.get("return_mean")), _number(result.get("episodes"))
+        return (mean, int(games)) if mean is not None and games and games >= 1 else None
 
-    def _read_config(self) -> None:
-        self.identity = identify(_read_object(self.path / CONFIG), str(self.path))
+    def notes(self) -> list[str]:
+        """Returns what whoever looks at the run should know."""
+        notes = []
+        if self.status == "broken":
+            notes.append("Its config.json cannot be read.")
+        if self.status == "stopped":
+            place = f"step {self.points.newest.get('step', 0):,.0f} of {self.identity.total_steps:,}"
+            notes.append(f"This run was stopped at {place}: coex resume goes on from its newest checkpoint.")
+        if not self.points.count:
+            notes.append("There is no log point yet: no curve can be drawn.")
+        if self.num_broken:
+            notes.append(f"Broken lines of metrics.jsonl that are left out: {self.num_broken}.")
+        if self.restarts:
+            notes.append("Its log was cut back and grew again while it was watched: it was resumed.")
+        return notes
 
     def _read_metrics(self) -> bool:
-        was_cut, lines, too_long = self._metrics.read()
+        was_cut, lines = self._metrics.read()
         if was_cut:
             self.points, self.num_broken = Points(), 0
             self.restarts += 1
-        self.num_broken += too_long
         for line in lines:
             point = _parse_point(line)
             if point is None:
@@ -125,23 +139,15 @@ class Follower:
         return was_cut or bool(lines)
 
     def _read_episodes(self) -> bool:
-        was_cut, lines, _ = self._episodes.read()
+        was_cut, lines = self._episodes.read()
         if was_cut:
             self.episodes.clear()
         for line in lines[-MOST_EPISODES - 1 :]:
-            parts = line.split(b",")
-            try:
-                row = [float(part) for part in parts]
-            except ValueError:  # the heading, or broken
-                continue
-            if len(row) == 6 and all(abs(value) < _HUGE for value in row):
-                self.episodes.append(row)
+            row = [_number(part) for part in line.split(b",")[:7]]
+            known = [value for value in row if value is not None]
+            if len(known) == len(row) == 6:  # not the heading, nor broken
+                self.episodes.append(known)
         return was_cut or bool(lines)
-
-    def _find_status(self) -> str:
-        if self.identity is None or self.identity.game == "?":
-            return "broken"
-        return "running" if is_in_use(self.path) else "finished" if self._finished else "stopped"
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
@@ -163,15 +169,19 @@ def _read_object(path: Path) -> dict[str, Any]:
 def _parse_point(line: bytes) -> dict[str, float] | None:
     """The numbers of a log point; None for a line that is none."""
     try:
-        point = json.loads(line)
+        point = json.loads(line) if len(line) <= _LONGEST_LINE else None
     except (ValueError, RecursionError):
         return None
     if not isinstance(point, dict):
         return None
-    numbers = {
-        name[:80]: float(value)
-        for name, value in point.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE
-    }
-    step = numbers.get("step", -1.0)
-    return numbers if 0 <= step < 2**53 else None
+    numbers = {name[:80]: number for name, value in point.items() if (number := _number(value)) is not None}
+    return numbers if 0 <= numbers.get("step", -1.0) < 2**53 else None
+
+
+def _number(value: Any) -> float | None:
+    """The number that a file holds; None for anything else, and for one beyond all use."""
+    try:
+        number = float(value) if not isinstance(value, bool | str) else math.nan
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return number if abs(number) < 1e300 else None

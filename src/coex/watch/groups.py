@@ -1,17 +1,16 @@
-"""Runs of one game side by side: seeds of a method as one curve, and the paper's score at a common budget."""
+"""Runs of one game side by side: seeds of a method as one curve, the paper's score at a common budget, and costs."""
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from coex.results.statistics import MIN_SEEDS, Floats, bootstrap_interval, interquartile_mean
-from coex.watch.costs import costs
 from coex.watch.follow import Follower
 
 _POINTS = 120  # of a curve
-_RESAMPLES = 400  # for a curve's band; scores have the full number
+_DRAWS = 4_000  # of seeds for a curve's band, which is joined again whenever a run has grown; scores have more
 Series = tuple[Sequence[float], Sequence[float]]  # steps and values
 
 
@@ -22,9 +21,9 @@ def compare(runs: Sequence[Follower], target: float | None = None) -> list[dict[
     """
     groups: dict[tuple[str, int], list[Follower]] = {}
     for run in runs:
-        if run.identity is not None:
-            groups.setdefault((run.identity.variant, run.identity.schedule_steps), []).append(run)
-    budget = common_steps(runs)
+        groups.setdefault((run.identity.variant, run.identity.schedule_steps), []).append(run)
+    # The largest that every run has used; runs without a log point do not count.
+    budget = int(min((run.points.newest["step"] for run in runs if run.points.count), default=0))
     names = [variant for variant, _ in groups]
     scores = {key: score(members, budget) for key, members in groups.items()}
     if target is None:
@@ -32,29 +31,19 @@ def compare(runs: Sequence[Follower], target: float | None = None) -> list[dict[
     return [
         {
             "label": variant + (f", planned for {schedule:,} steps" if names.count(variant) > 1 and schedule else ""),
-            "seeds": sorted({run.identity.seed for run in members if run.identity}),
+            "seeds": sorted({run.identity.seed for run in members}),
             "budget": budget,
             "score": scores[variant, schedule],
             "costs": costs(members, target),
             "played": _played(members),
-            "paper": members[0].identity and members[0].identity.paper,
+            "paper": members[0].identity.paper,
             "curve": join([run.points.series("return_mean40") for run in members]),
             "each": [
-                {"id": run_id(run), **_thin(*run.points.series("return_mean40"))} for run in members if run.points.count
+                {"id": run.key, **_thin(*run.points.series("return_mean40"))} for run in members if run.points.count
             ],
         }
         for (variant, schedule), members in sorted(groups.items())
     ]
-
-
-def run_id(run: Follower) -> str:
-    """Returns a name for URLs that stays the same from server to server, and leads nowhere but to a table."""
-    return hashlib.sha256(str(run.path).encode(errors="surrogateescape")).hexdigest()[:12]
-
-
-def common_steps(runs: Sequence[Follower]) -> int:
-    """Returns the largest budget that every run has used; runs without a log point do not count."""
-    return int(min((run.points.newest["step"] for run in runs if run.points.count), default=0))
 
 
 def score(runs: Sequence[Follower], budget: int) -> dict[str, float] | None:
@@ -79,6 +68,34 @@ def _played(runs: Sequence[Follower]) -> tuple[float, int] | None:
     return (sum(mean * games for mean, games in played) / games, games) if played else None
 
 
+def costs(runs: Sequence[Follower], target: float) -> dict[str, Any]:
+    """Returns medians of rooms, states, steps a second, bytes, and when the mean of 40 episodes first was `target`."""
+    newest = [run.points.newest for run in runs if run.points.count]
+    times = [time_to(run, target) for run in runs if run.points.count]
+    reached = [time for time in times if time is not None] if target > 0 else []
+    return {
+        "rooms": _median(point.get("rooms/true") or None for point in newest),  # 0: nobody looked
+        "states": _median(point.get("counts/states") for point in newest),
+        "rate": _median(point["step"] / point["seconds"] if point.get("seconds") else None for point in newest),
+        "memory": _median(run.peak_memory for run in runs),
+        "target": target,
+        "reached": [*map(median, zip(*reached, strict=True)), len(reached), len(times)] if reached else None,
+    }
+
+
+def time_to(run: Follower, target: float) -> tuple[float, float] | None:
+    """Returns the steps and seconds after which the mean return of 40 episodes first was `target`; None: it was not."""
+    steps, returns = run.points.series("return_mean40")
+    when = next((step for step, value in zip(steps, returns, strict=True) if value >= target), None)
+    clock = dict(zip(*run.points.series("seconds"), strict=True))
+    return None if when is None or when not in clock else (when, clock[when])
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
 def join(curves: Sequence[Series]) -> dict[str, list[float]] | None:
     """Returns the curve of several seeds where all have values, with their interval or, of few, their range."""
     curves = [(steps, values) for steps, values in curves if len(steps)]
@@ -93,7 +110,7 @@ def join(curves: Sequence[Series]) -> dict[str, list[float]] | None:
     values = np.stack([np.interp(grid, steps, values) for steps, values in curves])  # (S, P)
     if len(curves) < MIN_SEEDS:
         return _as_lists(grid, values.mean(0), values.min(0), values.max(0))
-    return _as_lists(grid, interquartile_mean(values), *bootstrap_interval(values, _RESAMPLES))
+    return _as_lists(grid, interquartile_mean(values), *bootstrap_interval(values, max(100, _DRAWS // len(values))))
 
 
 def _thin(steps: Sequence[float], values: Sequence[float]) -> dict[str, list[float]]:

@@ -117,15 +117,12 @@ def _published(config: RunConfig, changed: dict[str, Any]) -> tuple[float, int] 
 
 
 def _grid(bonus: dict[str, Any]) -> Grid:
-    """Returns the grid of a bonus's settings; the default one, where they make no sense."""
-    adm = bonus.get("adm")
-    given = {
-        name: value for name, value in (adm if isinstance(adm, dict) else {}).items() if name in ("grid", "stride")
-    }
+    """The grid of a bonus's settings; the default one, where they make no sense."""
     try:
-        return CoexConfig(locator="ram" if bonus.get("locator") == "ram" else "adm", adm=ADMConfig(**given)).grid
-    except (UsageError, TypeError):
-        return CoexConfig().grid
+        adm = ADMConfig(grid=bonus["adm"]["grid"], stride=bonus["adm"]["stride"])
+    except (UsageError, TypeError, KeyError):
+        adm = ADMConfig()
+    return CoexConfig(locator="ram" if bonus.get("locator") == "ram" else "adm", adm=adm).grid
 
 
 def _text(value: Any) -> str:

@@ -6,14 +6,14 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from coex.runs.files import CONFIG, LIVE, WATCHED
 from coex.runs.visits import newest_checkpoint, saved_visits
 from coex.watch.follow import Follower
-from coex.watch.groups import compare, run_id
+from coex.watch.groups import compare
 from coex.watch.tail import read_small
 
 MOST_RUNS, _MOST_DIRECTORIES, _DEPTH = 1_000, 20_000, 4
@@ -25,17 +25,26 @@ _CARD = (
 )  # fmt: skip
 
 
+DescribeGrid = Callable[[Path, Mapping[Path, Follower]], dict[str, Any] | None]
+
+
 class Runs:
     """Follows runs in a thread of its own; every change has a number, so that a reader asks only for what is new."""
 
-    def __init__(self, roots: Sequence[Path], score: float | None = None) -> None:
-        """`score`: methods are compared by the time to it; None: to half of the best."""
-        self._score = score
+    def __init__(
+        self, roots: Sequence[Path], score: float | None = None, describe_grid: DescribeGrid = lambda *_: None
+    ) -> None:
+        """`score`: methods are compared by the time to it; None: to half of the best.
+
+        `describe_grid` returns how the grid in a directory stands, given the runs by their paths; None: there is none.
+        """
+        self._score, self._describe_grid = score, describe_grid
+        self._grids: tuple[int, list[dict[str, Any]]] = 0, []  # when they last changed
         self.epoch = secrets.token_hex(4)  # numbers of changes mean something within one server only
         self._roots = [root.absolute() for root in roots]
         self._runs: dict[str, Follower] = {}
         self._gone: dict[str, int] = {}
-        self._clock = 0
+        self.version = 0  # the number of the last change
         self._scanned_at = float("-inf")
         self._guard = threading.RLock()
         self._stop = threading.Event()
@@ -57,20 +66,21 @@ class Runs:
         for run in sorted(self._runs.values(), key=lambda run: -run.updated):
             with self._guard, contextlib.suppress(Exception):  # whatever is in one run's files, the others go on
                 if run.poll():
-                    self._clock += 1
-                    run.version = self._clock
+                    self.version += 1
+                    run.version = self.version
 
     def overview(self, since: int) -> dict[str, Any]:
         """Returns the runs that have changed since that number, and their games' curves."""
         with self._guard:
-            changed = {key: run for key, run in self._runs.items() if run.version > since}
-            games = {run.identity.game for run in changed.values() if run.identity}
+            changed = [run for run in self._runs.values() if run.version > since]
+            games = {run.identity.game for run in changed}
             return {
                 "epoch": self.epoch,
-                "version": self._clock,
-                "runs": [_card(key, run) for key, run in changed.items()],
+                "version": self.version,
+                "runs": [_card(run) for run in changed],
                 "gone": [key for key, version in self._gone.items() if version > since],
                 "games": {game: self._compare(game) for game in sorted(games)},
+                "grids": self._grids[1] if self._grids[0] > since else None,
             }
 
     def detail(self, key: str, since: int) -> dict[str, Any] | None:
@@ -79,14 +89,11 @@ class Runs:
             run = self._runs.get(key)
             if run is None:
                 return None
-            if run.version <= since:
-                return {"epoch": self.epoch, "version": run.version}
-            return {"epoch": self.epoch, "version": run.version, **describe(key, run)}
-
-    @property
-    def version(self) -> int:
-        """The number of the last change."""
-        return self._clock
+            return {
+                "epoch": self.epoch,
+                "version": run.version,
+                **(_card(run) | _details(run) if run.version > since else {}),
+            }
 
     def live(self, key: str, *, is_present: bool = True) -> dict[str, Any] | None:
         """Returns the agent at play and its map, and lets a run that goes on know that somebody looks.
@@ -98,36 +105,32 @@ class Runs:
         if run is None:
             return None
         if run.status == "running" and is_present:
-            self._touch(key, run.path)
+            self._touch(run)
             with contextlib.suppress(ValueError, RecursionError):
                 scene = json.loads(read_small(run.path / LIVE, _LARGEST_LIVE) or b"")
                 if isinstance(scene, dict):
-                    return scene if scene.get("map") else scene | {"map": self._saved_map(key, run)}
-        return {"map": self._saved_map(key, run)}
+                    return scene if scene.get("map") else scene | {"map": self._saved_map(run)}
+        return {"map": self._saved_map(run)}
 
-    def _touch(self, key: str, path: Path) -> None:
+    def _touch(self, run: Follower) -> None:
         """Says "somebody looks" in a run's directory; where nothing may be written, the run is not told."""
         now = time.monotonic()
-        if now - self._touched.get(key, float("-inf")) < _TOUCH_SECONDS:
+        if now - self._touched.get(run.key, float("-inf")) < _TOUCH_SECONDS:
             return
-        self._touched[key] = now
-        with contextlib.suppress(OSError):
-            descriptor = os.open(path / WATCHED, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
-            try:
-                os.utime(descriptor)
-            finally:
-                os.close(descriptor)
+        self._touched[run.key] = now
+        how = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        with contextlib.suppress(OSError), os.fdopen(os.open(run.path / WATCHED, how, 0o644), "wb") as file:
+            os.utime(file.fileno())
 
-    def _saved_map(self, key: str, run: Follower) -> dict[str, Any] | None:
-        newest = newest_checkpoint(run.path)
-        if key not in self._maps or self._maps[key][0] != newest:
-            identity = run.identity
-            found = saved_visits(run.path, identity.state, identity.grid) if identity and identity.state else None
-            self._maps[key] = newest, found
-        return self._maps[key][1]
+    def _saved_map(self, run: Follower) -> dict[str, Any] | None:
+        newest, known = newest_checkpoint(run.path), self._maps.get(run.key)
+        if known is None or known[0] != newest:
+            state, grid = run.identity.state, run.identity.grid
+            known = self._maps[run.key] = newest, saved_visits(run.path, state, grid) if state else None
+        return known[1]
 
     def _compare(self, game: str) -> list[dict[str, Any]]:
-        runs = [run for run in self._runs.values() if run.identity and run.identity.game == game]
+        runs = [run for run in self._runs.values() if run.identity.game == game]
         newest = max(run.version for run in runs)
         if game not in self._games or self._games[game][0] != newest:
             self._games[game] = newest, compare(runs, self._score)
@@ -143,18 +146,29 @@ class Runs:
     def _scan(self) -> None:
         found = dict(find_runs(self._roots))
         with self._guard:
-            for path, name in found.items():
-                run = Follower(path, name)
-                if run_id(run) not in self._runs and len(self._runs) < MOST_RUNS:
-                    self._gone.pop(run_id(run), None)
-                    self._runs[run_id(run)] = run
-            for key in [key for key, run in self._runs.items() if run.path not in found]:
-                self._clock += 1
-                self._gone[key] = self._clock
-                game = self._runs.pop(key).identity
+            known = {run.path for run in self._runs.values()}
+            for path in [path for path in found if path not in known][: MOST_RUNS - len(known)]:
+                run = Follower(path, found[path])
+                self._gone.pop(run.key, None)
+                self._runs[run.key] = run
+            for gone in [run for run in self._runs.values() if run.path not in found]:
+                self.version += 1
+                self._gone[gone.key] = self.version
+                del self._runs[gone.key]
                 for run in self._runs.values():  # their game's curves have changed
-                    if game and run.identity and run.identity.game == game.game:
-                        run.version = self._clock
+                    if run.identity.game == gone.identity.game:
+                        run.version = self.version
+            self._look_at_grids()
+
+    def _look_at_grids(self) -> None:
+        followed, grids = {run.path: run for run in self._runs.values()}, []
+        for place in dict.fromkeys([*self._roots, *(path.parents[1] for path in followed)]):  # PLACE/GAME/RUN
+            with contextlib.suppress(Exception):  # whatever is in its files
+                grids.append(self._describe_grid(place, followed))
+        found = [grid for grid in grids if grid]
+        if found != self._grids[1]:
+            self.version += 1
+            self._grids = self.version, found
 
 
 def find_runs(roots: Sequence[Path]) -> Iterator[tuple[Path, str]]:
@@ -176,35 +190,33 @@ def find_runs(roots: Sequence[Path]) -> Iterator[tuple[Path, str]]:
                 todo += [(Path(entry.path), depth + 1) for entry in inner]
 
 
-def describe(key: str, run: Follower) -> dict[str, Any]:
-    """Returns all about one run but its map."""
-    identity = run.identity
+def _card(run: Follower) -> dict[str, Any]:
+    """What the table of runs shows of one."""
+    identity, newest = run.identity, run.points.newest
     return {
-        **_card(key, run),
-        "path": str(run.path),
-        "restarts": run.restarts,
-        "command": identity.command if identity else "",
-        "settings": identity.settings if identity else [],
-        "paper": identity.paper if identity else None,
-        "columns": {name: [_short(value) for value in column] for name, column in run.points.columns().items()},
-        "log": list(run.episodes),
+        "id": run.key,
+        "name": run.name,
+        "status": run.status,
+        "game": identity.game,
+        "method": identity.method,
+        "variant": identity.variant,
+        "seed": identity.seed,
+        "total": identity.total_steps,
+        "updated": round(run.updated),
+        "newest": {name: _short(newest[name]) for name in _CARD if name in newest},
     }
 
 
-def _card(key: str, run: Follower) -> dict[str, Any]:
-    identity, newest = run.identity, run.points.newest
+def _details(run: Follower) -> dict[str, Any]:
+    """All else about it, but its map."""
     return {
-        "id": key,
-        "name": run.name,
-        "status": run.status,
-        "game": identity.game if identity else "?",
-        "method": identity.method if identity else "?",
-        "variant": identity.variant if identity else "?",
-        "seed": identity.seed if identity else 0,
-        "total": identity.total_steps if identity else 0,
-        "broken": run.num_broken,
-        "updated": round(run.updated),
-        "newest": {name: _short(newest[name]) for name in _CARD if name in newest},
+        "path": str(run.path),
+        "notes": run.notes(),
+        "command": run.identity.command,
+        "settings": run.identity.settings,
+        "paper": run.identity.paper,
+        "columns": {name: [_short(value) for value in column] for name, column in run.points.columns().items()},
+        "log": list(run.episodes),
     }
 
 

@@ -5,7 +5,6 @@ import hmac
 import ipaddress
 import json
 import re
-import secrets
 import socket
 import threading
 from contextlib import suppress
@@ -109,8 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
         refusal = self._refusal()
         if refusal is not None:
             self.close_connection = True
-            said = _ASK_FOR_TOKEN if refusal is HTTPStatus.UNAUTHORIZED else refusal.phrase
-            self._answer(refusal, "text/plain", said.encode())
+            self._refuse(refusal)
         return refusal is None
 
     def _refusal(self) -> HTTPStatus | None:
@@ -147,38 +145,40 @@ class _Handler(BaseHTTPRequestHandler):
             query = {name: values[-1] for name, values in parse_qs(url.query, max_num_fields=4).items()}
             since = int(query.get("since", "0")[:16])
         except ValueError:
-            self._answer(HTTPStatus.BAD_REQUEST, "text/plain", b"Bad Request")
+            self._refuse(HTTPStatus.BAD_REQUEST)
             return
         runs, key = self.server.runs, query.get("id", "")
+        since = since if query.get("epoch") == runs.epoch else 0
         if url.path in self.server.static:
             self._answer(HTTPStatus.OK, *self.server.static[url.path])
         elif url.path == "/api/runs":
-            self._answer_json(runs.overview(since if query.get("epoch") == runs.epoch else 0))
+            self._answer_json(runs.overview(since))
         elif url.path == "/api/run":
-            self._answer_json(runs.detail(key, since if query.get("epoch") == runs.epoch else 0))
+            self._answer_json(runs.detail(key, since))
         elif url.path == "/api/live":
             self._answer_json(runs.live(key))
         else:
-            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"Not Found")
+            self._refuse(HTTPStatus.NOT_FOUND)
 
-    def do_HEAD(self) -> None:
-        """Answers without a body."""
-        self.do_GET()
+    do_HEAD = do_GET  # noqa: N815 - `_answer` leaves the body out
 
     def _answer_json(self, value: dict[str, Any] | None) -> None:
         if value is None:
-            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"Not Found")
+            self._refuse(HTTPStatus.NOT_FOUND)
         else:
             self._answer(HTTPStatus.OK, "application/json", json.dumps(value, separators=(",", ":")).encode())
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        said = _ASK_FOR_TOKEN if status is HTTPStatus.UNAUTHORIZED else status.phrase
+        self._answer(status, "text/plain", said.encode())
 
     def _answer(self, status: HTTPStatus, kind: str, content: bytes, more: dict[str, str] | None = None) -> None:
         self.send_response_only(status)
         if len(content) > 4_000 and "gzip" in self.headers.get("Accept-Encoding", ""):
             content = gzip.compress(content, 1)
             self.send_header("Content-Encoding", "gzip")
-        for name, value in (
-            _HEADERS | (more or {}) | {"Content-Type": kind, "Content-Length": str(len(content))}
-        ).items():
+        headers = _HEADERS | (more or {}) | {"Content-Type": kind, "Content-Length": str(len(content))}
+        for name, value in headers.items():
             self.send_header(name, value)
         if status is HTTPStatus.METHOD_NOT_ALLOWED:
             self.send_header("Allow", "GET, HEAD")
@@ -196,11 +196,6 @@ def _host_name(host: str) -> str:
     """localhost:8777 → localhost, [::1]:8777 → [::1]; what has no such form stays as it is."""
     name, colon, port = host.rpartition(":")
     return name.lower() if colon and port.isascii() and port.isdigit() and not name.endswith(":") else host.lower()
-
-
-def make_token() -> str:
-    """Returns a new one."""
-    return secrets.token_urlsafe(18)
 
 
 def _is_equal(one: str, other: str) -> bool:

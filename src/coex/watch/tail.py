@@ -3,19 +3,9 @@
 import os
 import stat
 from pathlib import Path
-from typing import NamedTuple
 
 CHUNK = 4_000_000  # bytes read at once
 _END = 64  # bytes before the place reached: if they have changed, the file was cut and has grown again
-_LONGEST_LINE = 64_000
-
-
-class Read(NamedTuple):
-    """What came of looking at a file once more."""
-
-    was_cut: bool  # what was read before is gone: the lines begin anew
-    lines: list[bytes]
-    num_too_long: int
 
 
 class Tail:
@@ -23,52 +13,37 @@ class Tail:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._inode = self._offset = self._size = 0
+        self._inode = self._offset = 0
         self._end = b""  # the last bytes read
-        self._skipping = False  # within a line that is too long
 
-    def read(self) -> Read:
-        """Returns the whole lines that came since the last call; a file that is not there has none."""
+    def read(self) -> tuple[bool, list[bytes]]:
+        """Returns whether what was read before is gone, and the lines that came since; no file has none.
+
+        A line that is longer than all that is read at once comes in pieces.
+        """
         try:
             descriptor = open_regular(self._path)
         except OSError:
-            was_cut = self._offset > 0
-            self.__init__(self._path)  # type: ignore[misc]
-            return Read(was_cut, [], 0)
+            return self._begin_anew(), []
         try:
-            return self._read(descriptor)
+            found = os.fstat(descriptor)
+            is_same = found.st_ino == self._inode and found.st_size >= self._offset
+            end = os.pread(descriptor, len(self._end), self._offset - len(self._end)) if is_same else None
+            was_cut = end != self._end and self._begin_anew()
+            self._inode = found.st_ino
+            data = os.pread(descriptor, CHUNK, self._offset)
         finally:
             os.close(descriptor)
+        taken = data[: data.rfind(b"\n") + 1] or (data if len(data) == CHUNK else b"")
+        self._offset += len(taken)
+        self._end = (self._end + taken)[-_END:]
+        return was_cut, taken.removesuffix(b"\n").split(b"\n") if taken else []
 
-    def _read(self, descriptor: int) -> Read:
-        found = os.fstat(descriptor)
-        was_cut = self._offset > 0 and (
-            found.st_ino != self._inode
-            or found.st_size < self._offset
-            or os.pread(descriptor, len(self._end), self._offset - len(self._end)) != self._end
-        )
-        if was_cut:
-            self.__init__(self._path)  # type: ignore[misc]
-        self._inode = found.st_ino
-        data = os.pread(descriptor, CHUNK, self._offset)
-        whole, newline, _ = data.rpartition(b"\n")
-        num_too_long = 0
-        if newline:
-            lines = whole.split(b"\n")
-            if self._skipping:
-                del lines[0]
-            self._skipping = False
-            num_too_long = sum(len(line) > _LONGEST_LINE for line in lines)
-            lines = [line for line in lines if len(line) <= _LONGEST_LINE]
-            taken = len(whole) + 1
-        else:
-            lines = []
-            taken = len(data) if len(data) > _LONGEST_LINE else 0  # too long already: its rest is passed over
-            num_too_long = int(taken > 0 and not self._skipping)
-            self._skipping = self._skipping or taken > 0
-        self._offset += taken
-        self._end = (self._end + data[:taken])[-_END:]
-        return Read(was_cut, lines, num_too_long)
+    def _begin_anew(self) -> bool:
+        """Returns whether anything had been read."""
+        had_read = self._offset > 0
+        self._inode, self._offset, self._end = 0, 0, b""
+        return had_read
 
 
 def open_regular(path: Path) -> int:

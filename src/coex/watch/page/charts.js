@@ -20,7 +20,7 @@ function fade(colour, share) {  // "#rrggbb" with an opacity
 
 // series: [{label, colour (0–7), width, faint, dash, band: [low, high] as indices of data}]
 class Chart {
-  constructor({ title, unit, series, data, height = 190, sync = null, marks = [], small = false }) {
+  constructor({ title, unit, series, data, height = 190, sync = null, marks = [] }) {
     this.title = title;
     this.unit = unit;
     this.series = series;
@@ -28,7 +28,6 @@ class Chart {
     this.height = height;
     this.sync = sync;
     this.marks = marks;
-    this.small = small;
     this.zoom = null;
     this.names = make("p", { class: "legend" });
     this.plot = make("div", { class: "plot", tabindex: "0", role: "img", onkeydown: (event) => this.onKey(event) });
@@ -84,7 +83,7 @@ class Chart {
         stroke: part.hidden ? "transparent" : fade(colour(part.colour), part.faint ? 0.28 : 1),
         width: part.width ?? 2, dash: part.dash, spanGaps: true,
         paths: part.dots ? () => null : undefined,
-        points: { show: (u) => part.dots || (!part.hidden && u.data[0].length === 1), size: 4, fill: fade(colour(part.colour), 0.75), stroke: "transparent" },
+        points: { show: (u) => part.dots || (!part.hidden && u.data[0].length === 1), size: 5, fill: fade(colour(part.colour), 0.75), stroke: "transparent" },
       }))],
       bands: this.series.flatMap((part) => part.band ? [{ series: part.band, fill: fade(colour(part.colour), 0.16) }] : []),
       hooks: {
@@ -112,10 +111,12 @@ class Chart {
 
   drawMarks(u) {
     const scale = devicePixelRatio, { left, top, width } = u.bbox;
-    let above = 0;  // marks that lie beyond the plot are named below each other
+    const isInside = (mark) => mark.value <= u.scales.y.max, place = (mark) => u.valToPos(mark.value, "y", true);
+    // Marks that lie beyond the plot are named below each other, and below a line at its top.
+    let above = this.marks.some((mark) => isInside(mark) && place(mark) < top + 20 * scale) ? 1 : 0;
     for (const mark of this.marks) {
-      const inside = mark.value <= u.scales.y.max;
-      const y = inside ? u.valToPos(mark.value, "y", true) : top + 14 * scale * above++;
+      const inside = isInside(mark);
+      const y = inside ? place(mark) : top + 14 * scale * above++;
       const colour = isNumber(mark.colour) ? cssColour(`--c${mark.colour}`) : cssColour("--quiet");
       u.ctx.save();
       u.ctx.strokeStyle = u.ctx.fillStyle = colour;
@@ -127,10 +128,11 @@ class Chart {
         u.ctx.lineTo(left + width, y);
         u.ctx.stroke();
       }
-      u.ctx.textAlign = "left";
+      u.ctx.textAlign = inside ? "left" : "right";
       const under = !inside || y < top + 20 * scale;
       u.ctx.textBaseline = under ? "top" : "bottom";
-      u.ctx.fillText(inside ? mark.label : `↑ ${mark.label}`, left + 6 * scale, y + (under ? 4 : -3) * scale);
+      const x = inside ? left + 6 * scale : left + width - 6 * scale;
+      u.ctx.fillText(inside ? mark.label : `↑ ${mark.label}`, x, y + (under ? 4 : -3) * scale);
       u.ctx.restore();
     }
   }

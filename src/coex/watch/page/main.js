@@ -102,7 +102,7 @@ class Page {
     if (this.run && news.epoch !== this.epoch) this.run.version = 0;
     this.version = news.version;
     this.epoch = news.epoch;
-    if (news.runs.length || news.gone.length) this.overview.update(news);
+    if (news.runs.length || news.gone.length || news.grids) this.overview.update(news);
     const shown = this.run;
     if (!shown) return;
     const detail = await source.run(shown.id, shown.version, this.epoch);

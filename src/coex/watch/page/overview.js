@@ -15,6 +15,8 @@ const COLUMNS = [
   ["name", "directory", (run) => run.name],
 ];
 
+const GRID_STATES = ["given up", "running", "waiting", "finished"];  // in the order of interest
+
 class Overview {
   constructor() {
     this.runs = new Map();
@@ -23,6 +25,8 @@ class Overview {
     this.sortBy = { column: 0, down: true };
     this.status = "all";
     this.films = make("div", { class: "films" });
+    this.grids = new Map();  // {element, state, rows}
+    this.gridList = make("section", { "aria-label": "Grids" });
     this.filter = make("input", {
       type: "search", placeholder: "Filter: game, method, seed, directory …", "aria-label": "Filter the runs",
       oninput: () => this.arrange(),
@@ -40,19 +44,43 @@ class Overview {
     );
     this.element = make(
       "div", {}, make("h1", { class: "unseen" }, "Runs"),
-      make("section", { "aria-label": "Curves by game" }, this.grid), this.films,
+      make("section", { "aria-label": "Curves by game" }, this.grid), this.films, this.gridList,
       make("section", {}, make("div", { class: "bar" }, make("h2", {}, "Runs"), this.filter, this.chips), this.empty, this.table),
     );
   }
 
-  update({ runs, gone, games }) {
+  update({ runs, gone, games, grids }) {
     gone.forEach((key) => { this.runs.delete(key); this.rows.get(key)?.row.remove(); this.rows.delete(key); });
     runs.forEach((run) => this.runs.set(run.id, run));
     const present = new Set([...this.runs.values()].map((run) => run.game));
     for (const name of [...this.games.keys()].filter((game) => !present.has(game))) this.drop(name);
     Object.entries(games).forEach(([game, groups]) => this.updateGame(game, groups));
     runs.forEach((run) => this.updateRow(run));
+    for (const { label, each } of Object.values(games).flat()) {  // in the table as in the curves
+      each.forEach(({ id }) => { this.rows.get(id).link.className = `method c${methodColour(label)}`; });
+    }
+    if (grids) this.gridList.replaceChildren(...grids.map((grid) => this.updateGrid(grid)));
     this.arrange();
+  }
+
+  updateGrid({ name, runs }) {  // its runs by state, with what went wrong
+    if (!this.grids.has(name)) {
+      const words = make("span"), bar = make("progress", { "aria-label": "Finished runs" }), rows = make("tbody");
+      const heads = ["run", "state", "attempts", "last error"].map((head) => make("th", { scope: "col" }, head));
+      const table = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Runs of the grid ${name}` },
+        make("table", {}, make("thead", {}, make("tr", {}, heads)), rows));
+      this.grids.set(name, { words, bar, rows, element: make("details", { class: "grid" }, make("summary", {}, `Grid ${name}`, words, bar), table) });
+    }
+    const { words, bar, rows, element } = this.grids.get(name);
+    const states = GRID_STATES.map((state) => [state, runs.filter((run) => run.state === state)]);
+    setText(words, `${plural(runs.length, "run")}: ${states.map(([state, those]) => `${those.length} ${state}`).join(", ")}`);
+    bar.max = runs.length;
+    bar.value = runs.filter((run) => run.state === "finished").length;
+    rows.replaceChildren(...states.flatMap(([, those]) => those).map((run) => make(
+      "tr", {}, make("th", { scope: "row" }, run.id ? make("a", { href: `#/run/${run.id}` }, run.name) : run.name),
+      make("td", {}, badge(run.state)), make("td", {}, whole(run.attempts)), make("td", {}, run.error),
+    )));
+    return element;
   }
 
   updateGame(game, groups) {
@@ -69,7 +97,7 @@ class Overview {
         title: game, unit: `mean return of 40 episodes${seeds > 1 ? ", over seeds" : ""}`, series, data, marks, height: 200,
       });
       entry = { chart, shape, scores: make("table", { class: "scores" }), costs: make("table", { class: "scores" }) };
-      chart.element.append(entry.scores, entry.costs);
+      chart.element.append(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Scores on ${game}` }, entry.scores, entry.costs));
       this.games.set(game, entry);
       const after = [...this.games.keys()].sort();
       this.grid.replaceChildren(...after.map((name) => this.games.get(name).chart.element));
@@ -147,7 +175,7 @@ class Overview {
     if (!entry) {
       const cells = COLUMNS.map(() => make("td"));
       const bar = make("progress", { max: "1", "aria-label": "Progress" });
-      const link = make("a", { href: `#/run/${run.id}` });
+      const link = make("a", { href: `#/run/${run.id}`, class: "method" });
       entry = { row: make("tr", { onclick: (event) => { if (!event.target.closest("a")) location.hash = `#/run/${run.id}`; } }, cells), cells, bar, link, text: make("span") };
       cells[4].append(bar, entry.text);
       cells[2].append(link);
@@ -158,7 +186,7 @@ class Overview {
     entry.status = run.status;
     setText(cells[1], run.game);
     setText(link, run.variant);
-    link.className = `method c${methodColour(run.variant)}`;
+    link.title = run.variant;  // cut after two lines
     setText(cells[3], String(run.seed));
     bar.value = run.total ? Math.min((newest.step ?? 0) / run.total, 1) : 0;
     setText(text, `${count(newest.step ?? 0)} of ${count(run.total)}`);

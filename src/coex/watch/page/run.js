@@ -74,7 +74,7 @@ class RunView {
     setText(this.title, run.method);
     if (this.said !== run.status + run.variant) this.line.replaceChildren(badge(run.status), ` seed ${run.seed}`, run.variant !== run.method ? ` · ${run.variant.slice(run.method.length)}` : "", make("span", { class: "path", title: run.path }, run.name));
     this.said = run.status + run.variant;
-    this.showNotes(run);
+    this.showNotes(run.notes);
     this.showCards(run);
     const paper = run.paper ? [{ value: run.paper[0], label: `the paper: ${number(run.paper[0])} after ${count(run.paper[1])} steps` }] : [];
     this.chart("Return", "mean of the last 40 episodes", { return_mean40: "last 40", max_return_mean40: "best" }, columns, paper, "wide");
@@ -134,14 +134,7 @@ class RunView {
     }
   }
 
-  showNotes(run) {
-    const { step = 0 } = run.newest, notes = [];
-    if (run.status === "broken") notes.push("Its config.json cannot be read.");
-    if (run.status === "stopped") notes.push(`This run was stopped at step ${whole(step)} of ${whole(run.total)}: coex resume goes on from its newest checkpoint.`);
-    if (!run.columns.step.length) notes.push("There is no log point yet.");
-    if (run.broken) notes.push(`${plural(run.broken, "line")} of metrics.jsonl could not be read.`);
-    if (run.restarts) notes.push(`Its log was cut back and grew again ${plural(run.restarts, "time")} while this page was watched: it was resumed.`);
-    if (Array.isArray(run.notes)) notes.push(...run.notes);
+  showNotes(notes) {
     const said = notes.join();
     if (said === this.noted) return;
     this.noted = said;

@@ -148,8 +148,8 @@ def start(case: Case, run: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
-def kill_somewhere(process: "subprocess.Popen[str]", run: Path, chance: random.Random) -> bool:
-    """Waits for a moment and kills; False if the run was over before that."""
+def wait_for_moment(process: "subprocess.Popen[str]", run: Path, chance: random.Random) -> bool:
+    """Waits for a moment to kill at; False if the run was over before that."""
     moment = chance.choice(["starting", "working", "working", "writing", "writing"])
     began_at, patience = newest_step(run), chance.uniform(0.0, 4.0)
     if moment != "starting":
@@ -161,10 +161,15 @@ def kill_somewhere(process: "subprocess.Popen[str]", run: Path, chance: random.R
             time.sleep(chance.uniform(0.0, 0.02))
             break
         time.sleep(0.001)
-    over = process.poll() is not None
+    return process.poll() is None
+
+
+def kill_somewhere(process: "subprocess.Popen[str]", run: Path, chance: random.Random) -> bool:
+    """Waits for a moment and kills; False if the run was over before that."""
+    in_time = wait_for_moment(process, run, chance)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    return not over
+    return in_time
 
 
 def torment(case: Case, run: Path, kills: int, chance: random.Random, outcome: Outcome) -> None:

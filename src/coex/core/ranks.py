@@ -5,6 +5,8 @@ Only tensors travel: nothing that arrives is ever unpickled.
 
 import contextlib
 import os
+import secrets
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,6 +14,8 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch._C._distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 from torch.nn import functional as F
 
 from coex.errors import CoexError, UsageError
@@ -189,11 +193,39 @@ def joined_ranks(shards: int) -> Iterator[Ranks]:
     rank, local_rank, local_world_size = (int(os.environ[n]) for n in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"))
     ranks = Ranks(rank, world_size, local_rank, local_world_size)
     with _told_apart(ranks):
-        dist.init_process_group("gloo", timeout=timedelta(seconds=_timeout()))
+        timeout = timedelta(seconds=_timeout())
+        store = _agreed_store(next(rendezvous("env://", timeout=timeout))[0], ranks)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size, timeout=timeout)
     try:
         yield ranks
     finally:
         dist.destroy_process_group()
+
+
+def _agreed_store(store: Store, ranks: Ranks) -> Store:
+    """Returns a part of torchrun's store that only the processes that are alive now know of.
+
+    When torchrun starts them again, the store is the same and has the addresses of those that were: gloo would call
+    them. How often they were started does not tell the times apart, as each host's torchrun counts for itself. So each
+    process says a word of its own, and the first answers to these words: an old one is answered in vain.
+    """
+    own, deadline = secrets.token_hex(8), time.monotonic() + _timeout()
+    store.set(f"coex/word/{ranks.rank}", own)
+    missing = set(range(1, ranks.world_size)) if ranks.is_first else {0}
+    while missing:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"no word from process {min(missing)} at the start")
+        if not ranks.is_first and store.check([f"coex/answer/{own}"]):
+            own = store.get(f"coex/answer/{own}").decode()
+            store.set(f"coex/heard/{own}/{ranks.rank}", "")
+            break
+        for rank in sorted(missing) if ranks.is_first else ():
+            if store.check([f"coex/heard/{own}/{rank}"]):
+                missing.remove(rank)
+            elif store.check([f"coex/word/{rank}"]):
+                store.set(f"coex/answer/{store.get(f'coex/word/{rank}').decode()}", own)
+        time.sleep(0.01)
+    return PrefixStore(f"coex/{own}", store)
 
 
 def _power(least: int) -> int:
@@ -221,7 +253,7 @@ def _told_apart(ranks: Ranks) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        cause = str(error).strip().split("\n")[0].split("] ", 1)[-1]
+        cause = str(error).strip().split("\n")[0].split("] ", 1)[-1].split(". This is")[0]  # guesses are left out
         raise LostError(
             f"process {ranks.rank} of {ranks.world_size} has lost another one, which ended or has not answered for "
             f"{_timeout():g} s ({cause})"

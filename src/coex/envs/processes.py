@@ -21,7 +21,10 @@ _CLOSE_SECONDS = 5.0
 
 
 class Answers(Protocol):
-    """What runs in a worker process: it answers requests, each about the environments of one connection."""
+    """What runs in a worker process: it answers requests, each about the environments of one connection.
+
+    Of an iterator, each part is an answer, sent as soon as it is there.
+    """
 
     action_names: list[str]
 
@@ -35,15 +38,19 @@ class InProcess:
     def __init__(self, worker: Answers, members: slice) -> None:
         self._worker = worker
         self._members = members
-        self._asked: tuple[str, Any] = ("", None)
+        self._answers: Iterator[Any] = iter(())
 
     def send(self, message: tuple[str, Any]) -> None:
-        self._asked = message
         if message[0] == "close":
             self._worker.close()
+        else:
+            self._answers = self._answer(*message)
+
+    def _answer(self, request: str, payload: Any) -> Iterator[Any]:
+        yield from _parts(self._worker.answer(request, payload, self._members))
 
     def recv(self) -> tuple[str, Any]:
-        return "done", self._worker.answer(*self._asked, self._members)
+        return "done", next(self._answers)
 
     def close(self) -> None:
         pass
@@ -136,7 +143,8 @@ def serve(connections: Mapping[Connection, slice], make_worker: Callable[[], Ans
                 if request == "close":
                     worker.close()
                     return
-                connection.send(("done", worker.answer(request, payload, connections[connection])))
+                for part in _parts(worker.answer(request, payload, connections[connection])):
+                    connection.send(("done", part))
     except (EOFError, ConnectionError):
         return  # the main process has ended
     except CoexError as error:
@@ -147,6 +155,10 @@ def serve(connections: Mapping[Connection, slice], make_worker: Callable[[], Ans
         connection.send(
             ("failed", CoexError(f"an environment failed: {cause} ({place.filename}, line {place.lineno})"))
         )
+
+
+def _parts(answer: Any) -> Iterator[Any]:
+    return answer if isinstance(answer, Iterator) else iter([answer])
 
 
 def count_workers(num_workers: int) -> int:

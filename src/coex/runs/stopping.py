@@ -38,6 +38,22 @@ class StopSignal:
         finally:
             self._may_interrupt = False
 
+    @contextlib.contextmanager
+    def ending(self) -> Iterator[None]:
+        """Within this, a signal ends the process, even where it waits for another one and Python is not asked.
+
+        For processes that write nothing: the one that does notices that they have gone.
+        """
+        if self.code:
+            raise Interrupted
+        try:
+            for number in self._before:
+                signal.signal(number, signal.SIG_DFL)
+            yield
+        finally:
+            for number in self._before:
+                signal.signal(number, self._handle)
+
     def __enter__(self) -> "StopSignal":
         for number in (signal.SIGINT, signal.SIGTERM):
             self._before[number] = signal.signal(number, self._handle)

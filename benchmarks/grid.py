@@ -111,7 +111,7 @@ def torment(grid: Grid, kills: int, seed: int) -> tuple[Counter[str], float]:
     finally:
         driver.terminate()
         driver.wait()
-        nodes.cluster.shutdown()
+        nodes.cluster.shutdown()  # type: ignore[no-untyped-call, unused-ignore]
     return done, time.monotonic() - began
 
 

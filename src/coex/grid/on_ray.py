@@ -21,6 +21,9 @@ def ray_engine(config: GridConfig, address: str | None) -> Iterator[Submit]:
     Without an address the cluster is this machine, its ports are bound to loopback and it has no dashboard. Only text
     and numbers go to the tasks, and exit codes come back. Raises UsageError without the package `ray`.
     """
+    if not address:
+        # Otherwise Ray puts an address that others reach in place of the loopback's, and listens on every interface.
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     ray = _import_ray()
     place = {"address": address} if address else {
         "address": "local", "_node_ip_address": "127.0.0.1", "include_dashboard": False,

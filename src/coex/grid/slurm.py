@@ -19,7 +19,7 @@ runs=({runs})
 {python} -m coex grid work {directory} "${{runs[$SLURM_ARRAY_TASK_ID]}}" &
 work=$!
 # Before the time limit: the run saves, and the task goes back into the queue, from where it goes on.
-trap 'again=1; kill -TERM "$work"' USR1
+trap 'again=1; trap "" USR1; kill -TERM "$work"' USR1
 # Cancelled or preempted: the run saves; SLURM itself puts what is preempted back into the queue.
 trap 'kill -TERM "$work"' TERM
 code=143

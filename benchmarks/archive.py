@@ -1,13 +1,19 @@
 """Trains with an archive, seed after seed, and keeps what came of it.
 
     python -m benchmarks.archive montezuma --runs runs/archive     # writes results/archive/GAME.json and .png
+    python -m benchmarks.archive games --runs runs                 # writes results/archive/games.json and .md
+    python -m benchmarks.archive minigrid --runs runs              # writes results/archive/minigrid.json and .md
 
-Runs that are there already, finished or not, are gone on with. The policy is judged by 40 games from real starts, and
-by 40 more with sticky actions, which it never met in training.
+Runs of the first that are there already, finished or not, are gone on with. The policy is judged by 40 games from real
+starts, and by 40 more with sticky actions, which it never met in training. The others train nothing: they look for
+finished runs of five more games, and of three grids, in all directories under `--runs`; the commands that make them are
+in results/queue.txt.
 """
 
 import argparse
+import csv
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +23,35 @@ from benchmarks import machine
 from coex.analysis.evaluation import EvalConfig, evaluate
 from coex.analysis.trained import find_saved
 from coex.cli import main as coex
+from coex.config.archive import ArchiveConfig
+from coex.config.run import RunConfig
 from coex.envs import resolve_game
 from coex.runs.directory import read_metrics
+from coex.runs.resume import run_config
 from coex.training.loop import pick_device
 
 RESULTS = Path("results/archive")
 STEPS = {"archive": 1_000_000, "archive-ram": 700_000}
 STICKY = (0.0, 0.25)
+GAMES = ("PrivateEye", "Venture", "Hero", "Pitfall", "Gravitar")
+GRIDS = ("MiniGrid-MultiRoom-N4-S5-v1", "MiniGrid-KeyCorridorS3R3-v0", "MiniGrid-ObstructedMaze-1Dl-v0")
+LAYOUT = 5  # of the grids
 CURVE = ("step", "archive/rooms", "rooms/true", "archive/best", "archive/cells", "adm/distance", "return_mean40")
 
 
 def main() -> None:
     """Runs what is missing and writes the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("game")
+    parser.add_argument("game", help="or games, or minigrid")
     parser.add_argument("--methods", default="archive,archive-ram")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--steps", type=int, default=0, help="of every run (default: the method's own)")
     parser.add_argument("--runs", type=Path, default=Path("runs/archive"))
     parser.add_argument("--render", action="store_true", help="train nothing: keep what is finished")
     options = parser.parse_args()
+    if options.game in ("games", "minigrid"):
+        keep_table(options.game, options.runs)
+        return
     game = resolve_game(options.game)
     found = []
     for method in options.methods.split(","):
@@ -76,6 +91,78 @@ def _describe(run: Path, method: str, seed: int) -> dict[str, Any]:
         "games": [_play(run, sticky) for sticky in STICKY] if points[-1]["teach/rounds"] else [],
         "curve": [unique[step] for step in sorted(unique)],
     }
+
+
+def keep_table(name: str, runs: Path) -> None:
+    """Writes what came of the finished runs of the five games, or of the grids, as numbers and as a table."""
+    described = _describe_games(runs) if name == "games" else _describe_grids(runs)
+    found = sorted(described, key=lambda run: [str(value) for value in run.values()][:3])
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps({"machine": machine.facts(), "runs": found}, indent=1) + "\n")
+    path = RESULTS / f"{name}.md"
+    path.write_text(as_table(found))
+    print(path)
+
+
+def as_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Returns rows, all with the same keys, as Markdown; what is not known is a dash."""
+    lines = [list(rows[0]), ["---"] * len(rows[0])] if rows else []
+    lines += [[_as_cell(value) for value in row.values()] for row in rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _as_cell(value: Any) -> str:
+    return "–" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _find_runs(root: Path) -> Iterator[tuple[Path, RunConfig]]:
+    for path in sorted(root.rglob("config.json")):
+        if _is_finished(path.parent):
+            yield path.parent, run_config(path.parent)
+
+
+def _describe_games(runs: Path) -> Iterator[dict[str, Any]]:
+    """The runs that did nothing but explore, with cells learned from pixels."""
+    for run, config in _find_runs(runs):
+        learner = config.learner
+        explores = isinstance(learner, ArchiveConfig) and learner.explore_steps >= config.total_steps
+        if config.game in GAMES and config.method == "archive" and explores:
+            last = read_metrics(run)[-1]
+            yield {
+                "game": config.game,
+                "seed": config.seed,
+                "steps": last["step"],
+                "best score": _short(last["archive/best"]),
+                "steps of the way there": last["archive/best_length"],
+                "saved games": last["archive/cells"],
+                "rooms (clusters)": last["archive/rooms"],
+                "rooms by RAM, random play included": last.get("rooms/true"),
+                "cells off, at the end": _short(last.get("adm/distance")),
+            }
+
+
+def _describe_grids(runs: Path) -> Iterator[dict[str, Any]]:
+    for run, config in _find_runs(runs):
+        name, layout = config.game.removeprefix("gym:"), (config.env.levels, config.env.first_level)
+        if name in GRIDS and layout == (1, LAYOUT) and config.method in ("archive", "a2c+coex"):
+            points = read_metrics(run)
+            yield {
+                "grid": name,
+                "method": config.method,
+                "seed": config.seed,
+                "steps": points[-1]["step"],
+                "first goal by step": first_goal(run, points),
+                "best way": points[-1].get("archive/best_length") or None,
+                "policy's mean return at the end": _short(points[-1]["return_mean40"]),
+            }
+
+
+def first_goal(run: Path, points: Sequence[dict[str, Any]]) -> int | None:
+    """Returns when a reward was first met: in an episode, or, by the log point after it, in an archive's burst."""
+    with (run / "episodes.csv").open() as file:
+        met = [int(row["step"]) for row in csv.DictReader(file) if float(row["return"]) > 0]
+    met += [point["step"] for point in points if point.get("archive/best", 0) > 0]
+    return min(met, default=None)
 
 
 def _play(run: Path, sticky: float) -> dict[str, Any]:

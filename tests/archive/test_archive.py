@@ -1,5 +1,7 @@
 """Saved games by cell: which are chosen, and what a checkpoint keeps of them."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -65,12 +67,24 @@ def test_bytes_come_back(parts: list[bytes]) -> None:
     assert unpack_bytes(pack_bytes(parts)) == parts
 
 
-def test_a_hundred_thousand_cells_fit_into_two_gigabytes() -> None:
-    """A saved game of Montezuma's Revenge takes one to two kilobytes; the rest of a cell far less."""
+def test_a_hundred_thousand_cells_and_their_checkpoint_fit_into_two_gigabytes() -> None:
+    """As large as games of Montezuma's Revenge are, each with a way that goes on from another's."""
     from coex.envs.pool import Plan, Start
     from tests.envs.test_pool import draw, make
 
     with make() as pool:
         pool.play([Plan(0, draw(20, 1), Start(1))])
-        sizes = [len(saved) for saved in pool.fetch([(0, step) for step in range(1, 20)])]
-    assert max(sizes) * 100_000 < 1e9
+        size = max(len(saved) for saved in pool.fetch([(0, step) for step in range(1, 20)]))
+    generator, ways = np.random.default_rng(0), [Way(1)]
+    tracemalloc.start()
+    try:
+        archive = Archive()
+        for k in range(100_000):
+            ways.append(ways[int(generator.integers(len(ways)))].then(generator.bytes(100)))
+            cell = Cell(k // 81, 5, k % 9, k // 9 % 9)
+            archive.entries[cell] = Entry(ways[-1], 100.0, generator.bytes(size), is_safe=True, visits=1)
+        state = archive.state_dict()
+        assert len(archive) == len(state["cells"]) == 100_000
+        assert 100_000 * size < tracemalloc.get_traced_memory()[1] < 2e9  # the most there was at any time
+    finally:
+        tracemalloc.stop()

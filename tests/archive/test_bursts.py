@@ -48,17 +48,17 @@ def test_a_search_from_a_real_start_goes_back_as_it_is_told(returns: str) -> Non
         teacher = agent.teacher
         search = Search(teacher.real_start(5), teacher._config, budget=600)
         steps = []
-        play = teacher.tracer._pool.play
+        play = teacher.tracer._pool.play_each
 
         def watched(plans: Any) -> Any:
-            results = play(plans)
+            results = list(play(plans))
             steps.extend(
                 (played.steps - len(played), len(plan.start.actions))
                 for plan, played in zip(plans, results, strict=True)
             )
             return results
 
-        teacher.tracer._pool.play = watched  # type: ignore[method-assign]
+        teacher.tracer._pool.play_each = watched  # type: ignore[method-assign]
         teacher.tracer.search([search])
         assert search.solution is None
         assert len(steps) > 5
@@ -103,7 +103,7 @@ def test_a_saved_game_that_is_not_seen_where_its_cell_says_is_dropped(
         for column in (1, 2, 4):
             explorer.archive.entries[cell._replace(column=column)] = Entry(Way(0), 0.0, b"", is_safe=True, visits=1)
         cells = np.stack([rooms, columns, [4] * 4], axis=-1)
-        seen = Seen(cells, np.ones(4, bool), np.zeros((4, 196), np.uint8))
+        seen = Seen(cells, np.ones(4, bool), np.zeros((4, 196), np.uint8), np.zeros(4, np.int64))
         explorer._check_origin(cell, explorer.archive.entries[cell], 4, is_lost=False, seen=seen)
         assert (cell in explorer.archive.entries) == stays
         assert explorer.misplaced == 1 - stays

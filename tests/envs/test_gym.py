@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from coex.envs import minigrid_picture
 from coex.envs.atari import AtariGame
 from coex.envs.game_config import GameConfig
 from coex.envs.gym import GymGame
 from coex.envs.processes import serve
 from coex.envs.vector import SharedMemory
+from coex.envs.views import ShrunkPictures, paint_picture
 from coex.envs.worker import Assignment, Worker
 from coex.errors import UsageError
 from tests.conftest import VIEW_SHAPES
@@ -98,6 +100,30 @@ def test_minigrid_looks_as_if_drawn_anew(name: str) -> None:
         if terminated or truncated or step % 60 == 59:
             game.reset()
     game.close()
+
+
+@pytest.mark.parametrize("most_bytes", [60_000, 64_000_000])
+def test_minigrids_views_are_those_of_its_picture(most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = ShrunkPictures(most_bytes)
+    monkeypatch.setattr(minigrid_picture, "_SHRUNK", memory)
+    shapes = {name: VIEW_SHAPES[name] for name in ("policy", "rgb84", "grey52")}
+    rng = np.random.default_rng(0)
+    for env_id in ("MiniGrid-MultiRoom-N2-S4-v0", "MiniGrid-Dynamic-Obstacles-6x6-v0"):
+        game = make(env_id)
+        views, expected = ({name: np.zeros(shape, np.uint8) for name, shape in shapes.items()} for _ in range(2))
+        game.paint(views, fresh=True)
+        paint_picture(expected, game.rgb(), fresh=True)
+        for _ in range(200):
+            _, terminated, truncated = game.step(int(rng.integers(len(game.action_names))))
+            is_over = terminated or truncated
+            if is_over:
+                game.reset()
+            game.paint(views, fresh=is_over)
+            paint_picture(expected, game.rgb(), fresh=is_over)
+            for name, view in views.items():
+                np.testing.assert_array_equal(view, expected[name])
+    assert sum(frame.nbytes for frame in memory._frames.values()) == memory._bytes <= most_bytes
+    assert len(memory._frames) < 3 * 402  # some states were met again
 
 
 def test_minigrid_is_rendered_without_the_lit_field_of_view() -> None:
@@ -233,3 +259,27 @@ def test_restored_environments_are_staggered_again() -> None:
         episode_lengths(game, 2)
         game.load_state_dict(game.state_dict())
     assert len({episode_lengths(game, 1)[0] for game in games}) > 3
+
+
+def test_a_world_that_takes_no_render_mode_shows_its_observation(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Plain(gymnasium.Env[np.ndarray, int]):
+        observation_space = spaces.Box(0, 255, (40, 40, 3), np.uint8)
+        action_space = spaces.Discrete(2)
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+            super().reset(seed=seed)
+            return np.full((40, 40, 3), 7, np.uint8), {}
+
+        def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+            return np.full((40, 40, 3), 9, np.uint8), 0.0, False, False, {}
+
+    spec = gymnasium.envs.registration.EnvSpec("Plain-v0", Plain)
+    monkeypatch.setitem(gymnasium.registry, "Plain-v0", spec)
+    game = GymGame("Plain-v0", PLAIN, np.random.SeedSequence(0))
+    game.reset()
+    picture = np.zeros((40, 40, 3), np.uint8)
+    game.paint({"rgb40": picture}, fresh=True)
+    assert (picture == 7).all()
+    game.step(1)
+    game.paint({"rgb40": picture}, fresh=False)
+    assert (picture == 9).all()

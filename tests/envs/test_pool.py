@@ -39,6 +39,9 @@ def test_it_plays_the_same_with_workers_and_without() -> None:
                 [(look(pool, p.slot, q), q.rewards.tolist(), q.steps) for p, q in zip(plans, played, strict=True)]
             )
             assert len(pool.action_names) == 18
+            each = [(look(pool, p.slot, q), q.steps) for p, q in zip(plans, pool.play_each(plans), strict=True)]
+            assert each == [(seen, steps) for seen, _, steps in results[-1]]
+            assert all(pool.fetch([(slot, 2) for slot in range(3)]))
     assert results[0] == results[1]
 
 

@@ -17,6 +17,7 @@ class Cell(NamedTuple):
     progress: int  # the score, by its powers of two: a key in hand is progress, but not every point is a cell's own
     column: int
     row: int
+    things: int = 0  # a name for what is seen away from the player, where that tells cells apart
 
     @property
     def scene(self) -> tuple[int, int]:
@@ -79,7 +80,7 @@ class Archive:
     def state_dict(self) -> dict[str, Any]:
         entries = list(self.entries.values())
         return {
-            "cells": np.array(list(self.entries), np.int64).reshape(-1, 4),
+            "cells": np.array(list(self.entries), np.int64).reshape(-1, len(Cell._fields)),
             "ways": pack_ways([entry.way for entry in entries]),
             "scores": np.array([entry.score for entry in entries]),
             "saved": pack_bytes(entry.saved for entry in entries),

@@ -57,8 +57,8 @@ class BurstExplorer:
             actions = random_actions(self._generator, self._config.burst_steps, len(self._pool.action_names), keep)
             plans.append(Plan(slot, actions, entry.start()))
         rewards = 0.0
-        learned = []
-        for plan, (cell, entry), played in zip(plans, origins, self._pool.play(plans), strict=True):
+        learned, notes = [], []
+        for plan, (cell, entry), played in zip(plans, origins, self._pool.play_each(plans), strict=True):
             self.steps += played.steps
             rewards += played.rewards.sum()
             views = {name: view[plan.slot, 1 : len(played) + 1] for name, view in self._pool.views.items()}
@@ -66,8 +66,10 @@ class BurstExplorer:
             seen = self._encoder.encode(views, scores)
             if self._encoder.learns:
                 learned.append((views[self._encoder.view], plan.actions))
-            if not warming:
-                self._note(cell, entry, plan, played, scores, seen)
+            notes.append((cell, entry, plan, played, scores, seen))
+        if not warming:  # not before: saved games are fetched from who still plays
+            for note in notes:
+                self._note(*note)
         metrics = self._encoder.fit(learned, self._generator) if learned else {}
         return metrics | {"archive/burst_reward": rewards / len(plans)}
 
@@ -98,7 +100,7 @@ class BurstExplorer:
         passed: set[Cell] = set()
         for t in np.flatnonzero(seen.certain[:alive]).tolist():
             room, column, row = seen.cells[t].tolist()
-            cell = Cell(room, progress_of(scores[t]), column, row)
+            cell = Cell(room, progress_of(scores[t]), column, row, int(seen.things[t]))
             if cell in passed:
                 continue
             passed.add(cell)

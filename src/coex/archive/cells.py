@@ -1,5 +1,6 @@
 """Which place is this? Cells of ψ, learned or true, and whether two pictures of a cell show the very same place."""
 
+import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ class Seen(NamedTuple):
     cells: Ints  # (L, 3) room, column, row
     certain: Bools  # (L,) whether the player is known to be there
     prints: NDArray[np.uint8]  # (L, 196) the picture around the player
+    things: Ints  # (L,) a name for the picture away from the player; 0 where it does not matter
 
 
 class CellEncoder:
@@ -65,14 +67,21 @@ class CellEncoder:
             box = ram.player_box(self._game, memory)  # (L, 4)
             cells = np.stack([rooms, box[:, 0] // size, box[:, 1] // size], axis=-1)
             centres = (box[:, :2] + box[:, 2:] // 2) * (84 / ram.SCREEN_WIDTH, 84 / ram.SCREEN_HEIGHT)
-            return Seen(cells, ram.player_visible(self._game, memory), _prints(views[GREY], centres))
+            return self._look(cells, ram.player_visible(self._game, memory), views[GREY], centres)
         cells = np.stack([rooms, states["x"], states["y"]], axis=-1)
-        agree = self._config.agree_steps
-        certain = np.ones(len(cells), bool)
-        for back in range(1, agree):
-            certain[back:] &= (cells[back:] == cells[:-back]).all(axis=-1)
-            certain[:back] = False
-        return Seen(cells, certain, _prints(views[GREY], (cells[:, 1:] + 0.5) * (84 / self._bonus.config.adm.grid)))
+        centres = (cells[:, 1:] + 0.5) * (84 / self._bonus.config.adm.grid)
+        seen = self._look(cells, np.ones(len(cells), bool), views[GREY], centres)
+        # Where the player is seen elsewhere than it is, what is seen away from it changes as it moves.
+        told = np.concatenate([cells, seen.things[:, None]], axis=-1)
+        for back in range(1, self._config.agree_steps):
+            seen.certain[back:] &= (told[back:] == told[:-back]).all(axis=-1)
+            seen.certain[:back] = False
+        return seen
+
+    def _look(self, cells: Ints, certain: Bools, frames: NDArray[np.uint8], centres: NDArray[Any]) -> Seen:
+        lefts, tops = (np.clip(np.round(centre).astype(int) - _WINDOW // 2, 0, 84 - _WINDOW) for centre in centres.T)
+        things = _name_rests(frames, lefts, tops) if self._config.tell_things else np.zeros(len(cells), np.int64)
+        return Seen(cells, certain, _prints(frames, lefts, tops), things)
 
     @property
     def learns(self) -> bool:
@@ -101,11 +110,16 @@ def same_place(one: NDArray[np.uint8], others: NDArray[np.uint8], most: float) -
     return np.asarray(np.abs(others.astype(np.int16) - one.astype(np.int16)).mean(axis=-1) <= most)
 
 
-def _prints(frames: NDArray[np.uint8], centres: NDArray[Any]) -> NDArray[np.uint8]:
-    """(L, 84, 84) grey pictures around (L, 2) centres (x, y), at half their size → (L, 196)."""
-    limit = 84 - _WINDOW
-    lefts = np.clip(np.round(centres[:, 0]).astype(int) - _WINDOW // 2, 0, limit)
-    tops = np.clip(np.round(centres[:, 1]).astype(int) - _WINDOW // 2, 0, limit)
+def _name_rests(frames: NDArray[np.uint8], lefts: Ints, tops: Ints) -> Ints:
+    """(L, 84, 84) grey pictures → (L,) names of what they show outside the windows at (L,) places."""
+    rests = frames.copy()
+    for rest, left, top in zip(rests, lefts.tolist(), tops.tolist(), strict=True):
+        rest[top : top + _WINDOW, left : left + _WINDOW] = 0
+    return np.array([zlib.crc32(rest) for rest in rests], np.int64)
+
+
+def _prints(frames: NDArray[np.uint8], lefts: Ints, tops: Ints) -> NDArray[np.uint8]:
+    """(L, 84, 84) grey pictures → (L, 196) their windows at (L,) places, at half their size."""
     windows = np.stack([
         frame[top : top + _WINDOW, left : left + _WINDOW]
         for frame, top, left in zip(frames, tops.tolist(), lefts.tolist(), strict=True)

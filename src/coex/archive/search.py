@@ -128,7 +128,7 @@ class Search:
         new: list[tuple[tuple[int, ...], int]] = []
         passed = set()
         for t in np.flatnonzero(seen.certain[: max(alive, 0)]).tolist():
-            key = tuple(seen.cells[t].tolist())
+            key = (*seen.cells[t].tolist(), int(seen.things[t]))
             if key in passed:
                 continue
             passed.add(key)
@@ -141,7 +141,7 @@ class Search:
         saves = pool.fetch([(plan.slot, t + 1) for _, t in new])
         for (key, t), saved in zip(new, saves, strict=True):
             old = self._spots.get(key)
-            spot = _Spot(path + plan.actions[: t + 1], saved, key, seen.prints[t])
+            spot = _Spot(path + plan.actions[: t + 1], saved, key[:3], seen.prints[t])
             spot.visits, spot.is_safe = (old.visits if old else 0) + 1, t + self._config.safe_steps < alive
             self._spots[key] = spot
 
@@ -171,9 +171,13 @@ class Tracer:
                 search.plan(slot, self._lessons, len(self._pool.action_names), self._pool.num_steps, self._generator)
                 for slot, search in enumerate(turn)
             ]
-            for search, plan, played in zip(turn, plans, self._pool.play(plans), strict=True):
+            results = [
+                (search, plan, played, self.see(plan.slot, played, search.state.score))
+                for search, plan, played in zip(turn, plans, self._pool.play_each(plans), strict=True)
+            ]
+            for search, plan, played, seen in results:
                 self.steps += played.steps
-                search.take(self._pool, plan, played, self.see(plan.slot, played, search.state.score))
+                search.take(self._pool, plan, played, seen)
 
     def trace(self, state: State, actions: bytes) -> Trace | None:
         """Plays actions from a state until the first reward; None where a life is lost before."""

@@ -66,7 +66,7 @@ def unpack_ways(packed: dict[str, Any]) -> list[Way]:
 def pack_bytes(parts: Iterable[bytes]) -> dict[str, Any]:
     """Returns many strings of bytes as two arrays: checkpoints hold few large arrays well."""
     parts = list(parts)
-    joined = np.frombuffer(b"".join(parts), np.uint8).copy()
+    joined = np.frombuffer(bytearray().join(parts), np.uint8)  # which may be written to, as loaded ones may
     return {"joined": joined, "lengths": np.array([len(part) for part in parts], np.int64)}
 
 

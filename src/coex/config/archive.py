@@ -22,6 +22,7 @@ class ArchiveConfig:
     agree_steps: int = 2  # steps with the same learned cell before it is believed
     replace_chance: float = 0.3  # that a learned cell's game is replaced by another of the same score
     cell_pixels: int = 8  # of the true cells
+    tell_things: bool = False  # what is seen away from the player tells cells apart: where nothing else moves by itself
     fit_epochs: int = 2  # passes of the attentive dynamics model over what was played
     same_place: float = 2.5  # mean difference of grey around the player, below which two pictures show one place
     shorten_steps: int = 40_000  # spent on taking detours out of the best way, at most

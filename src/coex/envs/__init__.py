@@ -1,7 +1,7 @@
 """Emulators and Gymnasium environments behind one small interface. Nothing here imports torch."""
 
 from coex.envs.atari import ROMS
-from coex.envs.game import is_atari, make_game, resolve_game
+from coex.envs.game import is_atari, is_minigrid, make_game, resolve_game
 from coex.envs.game_config import GameConfig
 from coex.envs.vector import VectorEnv
 from coex.envs.views import POLICY_SHAPE, RAM_SHAPE, Shape
@@ -14,6 +14,7 @@ __all__ = [
     "Shape",
     "VectorEnv",
     "is_atari",
+    "is_minigrid",
     "make_game",
     "resolve_game",
 ]

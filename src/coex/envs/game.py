@@ -36,6 +36,10 @@ def is_atari(game: str) -> bool:
     return game in ROMS
 
 
+def is_minigrid(game: str) -> bool:
+    return game.removeprefix(GYM_PREFIX).startswith(("MiniGrid-", "BabyAI-"))
+
+
 def make_game(game: str, config: GameConfig, seed: np.random.SeedSequence) -> Game:
     """One environment by its full name (see `resolve_game`)."""
     if is_atari(game):

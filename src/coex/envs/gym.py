@@ -74,7 +74,10 @@ class GymGame:
         return float(reward), bool(terminated), bool(truncated)
 
     def paint(self, out: Views, fresh: bool) -> None:
-        paint_picture(out, self._picture, fresh=fresh)
+        if isinstance(self._look, MiniGridPicture):
+            self._look.paint(out, fresh=fresh)
+        else:
+            paint_picture(out, self._picture, fresh=fresh)
 
     @property
     def lives(self) -> int:
@@ -133,8 +136,10 @@ def _make(env_id: str) -> tuple[gymnasium.Env[Any, Any], Callable[[Any], Frame]]
             importlib.import_module(package)
         spec = gymnasium.spec(name)
         can_render = "rgb_array" in getattr(_entry_point(spec), "metadata", {}).get("render_modes", [])
-        mode = "rgb_array" if can_render else None
-        env = gymnasium.make(name, render_mode=mode, disable_env_checker=True)
+        mode: dict[str, Any] = (
+            {"render_mode": "rgb_array"} if can_render else {}
+        )  # a world that only shows pictures need not take it
+        env = gymnasium.make(name, disable_env_checker=True, **mode)
     except (gymnasium.error.Error, ImportError, ValueError) as error:
         raise UsageError(_unknown(env_id, error)) from error
     if package == "minigrid":

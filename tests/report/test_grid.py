@@ -7,7 +7,7 @@ import torch
 from coex.config.bonuses import ADMConfig
 from coex.config.grid import even_grid, model_grid
 from coex.method.adm import AttentiveDynamicsModel
-from coex.report.grid import cell_box, spread
+from coex.report.scene import cell_box, spread
 
 PAPER = model_grid(9, 16)
 

@@ -16,6 +16,7 @@ import pytest
 from coex.config.grid import even_grid, model_grid
 from coex.grid.status import describe_grid
 from coex.report.build import collect, make_page
+from coex.runs.lock import RunLock
 
 from .conftest import append, serving, write_archive, write_run
 
@@ -141,6 +142,45 @@ def test_the_page_follows_a_run_that_is_killed_and_resumed(chromium: Any, tmp_pa
             process.kill()
             process.wait()
         server.runs.stop()
+        visit.leave()
+
+
+def test_whatever_a_run_wrote_the_page_stays(chromium: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "one", method="a2c+coex")
+    dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+    odd: list[Any] = [EVIL, {"a": EVIL}, [[]], -1e300, None, True]
+    frame = {"action": EVIL, "score": EVIL, "value": {}, "truth": [EVIL, [1, 2]], "cell": odd, "attention": odd}
+    rooms = [{"name": EVIL, "visits": EVIL, "heat": odd, "picture": EVIL}, {"name": {}, "picture": 5}, None, EVIL]
+    way = {"name": 1, "parent": 1, "steps": EVIL, "score": {}, "cells": []}
+    scenes: list[Any] = [
+        {
+            "play": {
+                "stamp": 1,
+                "grid": EVIL,
+                "picture": dot,
+                "frames": [frame, *({"bonus": value} for value in odd), 5],
+            }
+        },
+        {"play": {"stamp": 2, "grid": {"cells": 1e9, "first": "x"}, "picture": EVIL, "frames": {}}, "map": EVIL},
+        {"map": {"step": 1, "letters": [], "grid": {"cells": 9}, "rooms": rooms, "most": [{"key": None}], "ways": 5}},
+        {"map": {"step": EVIL, "rooms": {}, "ways": [way | {"parent": 0}, *[way] * 50, {}, None]}},
+        *({"play": value, "map": value} for value in odd),
+    ]
+    with RunLock(run), serving(tmp_path / "runs") as server:
+        visit = Visit(chromium, server.address)
+        visit.page.locator("tr a").click()
+        visit.page.wait_for_selector(".charts .u-over")
+        for scene in scenes:
+            (run / "live.json").write_text(json.dumps(scene))
+            with visit.page.expect_response("**/api/live*"):
+                pass
+            visit.page.wait_for_timeout(300)
+            assert visit.page.locator(".charts .u-over").count() == 1
+            assert visit.page.locator("img").count() == 0
+        assert visit.page.locator(".facts dd").first.text_content()  # what could be drawn was drawn
+        assert visit.page.get_by_text("cannot be read").count() == 1  # and what could not, is said
+        visit.page.keyboard.press("Escape")
+        visit.page.wait_for_selector("table.runs")
         visit.leave()
 
 

@@ -189,6 +189,34 @@ def test_many_metrics_are_bounded() -> None:
     assert len(points.columns()) == 120
 
 
+def test_only_so_many_runs_are_followed(tmp_path: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    for index in range(8):
+        write_run(tmp_path / "runs" / str(index), steps=1)
+    monkeypatch.setattr("coex.watch.runs.MOST_RUNS", 5)
+    runs.poll()
+    assert len(runs.overview(0)["runs"]) == 5
+
+
+def test_what_a_run_wrote_is_read_only_up_to_a_size(tmp_path: Path, runs: Runs) -> None:
+    run = write_run(tmp_path / "runs" / "one")
+    with (run / "episodes.csv").open("a") as file:
+        file.writelines(f"{i},{i},0,1,9,0\n" for i in range(1_000))
+    with RunLock(run):
+        runs.poll()
+        [card] = runs.overview(0)["runs"]
+        detail = runs.detail(card["id"], 0)
+        assert detail is not None
+        assert len(detail["log"]) == 200
+        scene = json.dumps({"play": "x" * 3_000_000})
+        (run / "live.json").write_text(scene)
+        assert runs.live(card["id"]) == {"play": "x" * 3_000_000, "map": None}
+        (run / "live.json").write_text(scene + " " * 1_000_000)
+        assert runs.live(card["id"]) == {"map": None}
+        (run / "config.json").write_text((run / "config.json").read_text() + " " * 1_000_000)
+        runs.poll()
+        assert [card["status"] for card in runs.overview(0)["runs"]] == ["broken"]
+
+
 def test_a_large_log_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail, "CHUNK", 2_000)
     run = follow(write_run(tmp_path / "run", steps=500))
@@ -246,18 +274,25 @@ def test_seeds_are_taken_together_at_the_steps_they_share(tmp_path: Path) -> Non
     few = score(followed[:2], 200)
     assert few is not None
     assert (few["middle"], few["low"], few["high"]) == (3, 2, 4)
-    assert [one["id"] for one in group["each"]] == [run.key for run in followed]
+    assert group["runs"] == [run.key for run in followed]
     other = follow(write_run(tmp_path / "other", learner={"gamma": 0.5}))
     assert [part["label"] for part in compare([*followed, other])] == ["A2C", "A2C (learner.gamma = 0.5)"]
 
 
 def test_curves_are_joined_where_all_have_values() -> None:
-    curve = join([([0, 10, 20], [0, 10, 20]), ([10, 30], [0, 20])])
-    assert curve is not None
-    assert (curve["steps"][0], curve["steps"][-1]) == (10, 20)
-    assert (curve["middle"][0], curve["low"][0], curve["high"][0]) == (5, 0, 10)
-    assert join([([0, 1], [1, 1]), ([5, 6], [1, 1])]) is None
-    assert join([([], [])]) is None
+    grid = np.linspace(0, 30, 7)
+    curve = join(grid, [([0, 10, 20], [0, 10, 20]), ([10, 30], [0, 20])])
+    assert curve["each"] == [[0, 5, 10, 15, 20, None, None], [None, None, 0, 5, 10, 15, 20]]
+    assert curve["middle"] == [None, None, 5, 10, 15, None, None]
+    assert (curve["low"][2], curve["high"][2]) == (0, 10)
+    assert join(grid, [([0, 5], [1, 1]), ([25, 30], [1, 1])])["middle"] == [None] * 7
+    assert join(grid, [([0, 30], [0, 30])])["middle"] == grid.tolist()
+    empty = {"middle": [], "low": [], "high": [], "each": []}
+    assert join(np.empty(0), []) == empty
+    three = join(grid, [([0, 30], [value, value]) for value in (1, 2, 6)])
+    assert (three["middle"], three["low"][0], three["high"][0]) == ([3] * 7, 1, 6)
+    late = join(np.array([5.0]), [([5], [7])])  # a single log point
+    assert late["middle"] == [7]
 
 
 def test_the_map_counts_by_room_and_cell() -> None:

@@ -198,22 +198,24 @@ def test_two_hundred_runs_are_shown_within_a_second_of_the_start(tmp_path: Path)
         try:
             assert process.stdout is not None
             port = int(process.stdout.readline().split("/")[2].rpartition(":")[2])
+            cpu_times = psutil.Process(process.pid).cpu_times
             began, seen = time.monotonic(), 0
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as page:
                 assert b"coex" in page.read()
             assert time.monotonic() - began < 1
+            assert sum(cpu_times()[:2]) < 1  # seconds, with all that is imported before
             while seen < 200:  # what has been read so far is shown at once
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/runs") as answer:
                     cards = json.loads(answer.read())["runs"]
                 seen = sum(card["status"] != "stopped" or bool(card["newest"]) for card in cards)
-                assert time.monotonic() - began < 20, "on a busy machine, too"
+                assert sum(cpu_times()[:2]) < 10
+                time.sleep(0.2)
             statuses = [card["status"] for card in cards]
             assert (statuses.count("broken"), statuses.count("stopped")) == (40, 160)
             time.sleep(2)
-            times = psutil.Process(process.pid).cpu_times
-            before = sum(times()[:2])
+            before = sum(cpu_times()[:2])
             time.sleep(6)
-            assert sum(times()[:2]) - before < 1.5  # seconds, while nothing happens
+            assert sum(cpu_times()[:2]) - before < 1.5  # seconds, while nothing happens
         finally:
             process.kill()
 

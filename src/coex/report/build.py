@@ -12,6 +12,7 @@ from coex import __version__
 from coex.analysis.trained import find_saved
 from coex.errors import CoexError, UsageError
 from coex.report.film import VideoConfig, record
+from coex.runs.directory import runs_below
 from coex.runs.resume import run_config
 from coex.runs.visits import newest_checkpoint
 from coex.watch.runs import Runs
@@ -22,8 +23,8 @@ _VIDEO_SECONDS = 30.0
 
 
 def check_runs(paths: Sequence[Path]) -> list[Path]:
-    """Returns the directories in full; raises UsageError when one of them is no run, or is named twice."""
-    resolved = [path.resolve() for path in paths]
+    """Returns the directories of all runs in full; raises UsageError when one of them is no run, or is named twice."""
+    resolved = [path.resolve() for path in runs_below(paths)]
     for index, path in enumerate(resolved):
         run_config(path)
         if path in resolved[:index]:
@@ -99,7 +100,9 @@ def make_page(data: dict[str, Any]) -> str:
     )
     content = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     page = page.replace("<title>", f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<title>', 1)
-    return page.replace("</main>", f'</main>\n<script type="application/json" id="embedded">{content}</script>', 1)
+    return page.replace(
+        "<noscript>", f'<script type="application/json" id="embedded">{content}</script>\n<noscript>', 1
+    )
 
 
 def _make_video(path: Path, warn: Callable[[str], None]) -> Path | None:

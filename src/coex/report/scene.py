@@ -7,15 +7,17 @@ from pathlib import Path
 import cv2
 import matplotlib
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from coex.config.grid import Grid
 from coex.envs.views import Frame
 from coex.method.rooms import NEW_ROOM
-from coex.report.grid import Box, cell_box, spread
 from coex.report.play import Moment
 
 Colour = tuple[int, int, int]
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+Floats = NDArray[np.float64]
 
 _LARGEST_GAME = 640  # pixels: the picture is enlarged as far as it fits
 _MARGIN, _PANEL = 20, 330
@@ -123,6 +125,26 @@ def facts(moment: Moment) -> list[tuple[str, str]]:
         rows.append(("visits N in training", f"{sight.visits:,}"))
         rows.append(("bonus 1/√(N+1)", f"{sight.bonus:.3f}"))
     return rows
+
+
+def cell_box(cell: tuple[int, int], grid: Grid, width: int, height: int) -> Box:
+    """What a cell (x, y) sees of a picture of that size."""
+    half = grid.field / 2
+    x, y = (grid.centres[index] for index in cell)
+    return (x - half) * width, (y - half) * height, (x + half) * width, (y + half) * height
+
+
+def spread(attention: Floats, grid: Grid, height: int, width: int) -> Floats:
+    """(9, 9) attention of the model → (height, width): full at a cell's centre, nothing beyond the next cell's."""
+    rows, columns = _tents(grid, height), _tents(grid, width)  # (height, 9), (width, 9)
+    return np.asarray(rows @ attention @ columns.T)
+
+
+@cache
+def _tents(grid: Grid, size: int) -> Floats:
+    places = (np.arange(size) + 0.5) / size  # the pixels' centres
+    distances = np.abs(places[:, None] - grid.centres)  # (size, 9)
+    return np.maximum(1 - distances / grid.tile, 0.0)
 
 
 def _brackets(draw: ImageDraw.ImageDraw, box: Box) -> None:

@@ -150,6 +150,13 @@ class Follower:
         return was_cut or bool(lines)
 
 
+def short(value: float | None) -> float | None:
+    """Returns a number with as many figures as a screen shows; None for what is none."""
+    if value is None or math.isnan(value):
+        return None
+    return value if value.is_integer() else float(f"{value:.6g}")
+
+
 def _stamp(path: Path) -> tuple[int, int, int] | None:
     try:
         found = os.stat(path, follow_symlinks=False)

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from coex.config.run import OPERATIONAL
 from coex.results.statistics import MIN_SEEDS, Floats, bootstrap_interval, interquartile_mean
-from coex.watch.follow import Follower
+from coex.watch.follow import Follower, short
 
-_POINTS = 120  # of a curve
+_POINTS = 160  # of a curve
 _DRAWS = 4_000  # of seeds for a curve's band, which is joined again whenever a run has grown; scores have more
 Series = tuple[Sequence[float], Sequence[float]]  # steps and values
 
@@ -24,30 +25,55 @@ def compare(runs: Sequence[Follower], target: float | None = None) -> list[dict[
         groups.setdefault((run.identity.variant, run.identity.schedule_steps), []).append(run)
     # The largest that every run has used; runs without a log point do not count.
     budget = int(min((run.points.newest["step"] for run in runs if run.points.count), default=0))
+    curves = {run.key: curve for run in runs if (curve := run.points.series("return_mean40"))[0]}
+    ends = [step for steps, _ in curves.values() for step in (steps[0], steps[-1])]
+    grid = np.unique(np.linspace(min(ends), max(ends), _POINTS)) if ends else np.empty(0)
     names = [variant for variant, _ in groups]
     scores = {key: score(members, budget) for key, members in groups.items()}
     if target is None:
         target = max((found["middle"] for found in scores.values() if found), default=0.0) / 2
+    shared = _shared([members[0] for members in groups.values()])
     return [
         {
-            "label": variant + (f", planned for {schedule:,} steps" if names.count(variant) > 1 and schedule else ""),
+            "label": variant + planned,
+            "short": _short(members[0], shared) + planned,
+            "shared": ", ".join(shared),
             "seeds": sorted({run.identity.seed for run in members}),
             "budget": budget,
+            "steps": [short(step) for step in grid.tolist()],
             "score": scores[variant, schedule],
             "costs": costs(members, target),
             "played": _played(members),
             "paper": members[0].identity.paper,
-            "curve": join([run.points.series("return_mean40") for run in members]),
-            "each": [
-                {"id": run.key, **_thin(*run.points.series("return_mean40"))} for run in members if run.points.count
-            ],
+            "runs": [run.key for run in members],
+            "curves": join(grid, [curves[run.key] for run in members if run.key in curves]),
         }
         for (variant, schedule), members in sorted(groups.items())
+        for planned in [f", planned for {schedule:,} steps" if names.count(variant) > 1 and schedule else ""]
     ]
 
 
+def _settings(run: Follower) -> list[str]:
+    """What makes a run's method another one, as texts."""
+    return [
+        f"{name} = {text}" for name, text, is_changed in run.identity.settings
+        if is_changed and name.partition(".")[0] not in OPERATIONAL
+    ]  # fmt: skip
+
+
+def _shared(runs: Sequence[Follower]) -> list[str]:
+    """Returns the settings that all methods of a game have: nothing to tell them apart by."""
+    first = _settings(runs[0]) if len(runs) > 1 else []
+    return [text for text in first if all(text in _settings(run) for run in runs)]
+
+
+def _short(run: Follower, shared: Sequence[str]) -> str:
+    own = ", ".join(text for text in _settings(run) if text not in shared)
+    return run.identity.method + (f" ({own})" if own else "")
+
+
 def score(runs: Sequence[Follower], budget: int) -> dict[str, float] | None:
-    """Returns IQM and bootstrap interval of three seeds or more, mean and range of fewer; None without any."""
+    """Returns the middle of the best scores within a budget and its interval, or of few its range; None without any."""
     scores = []
     for run in runs:
         steps, values = run.points.series("max_return_mean40")
@@ -55,10 +81,8 @@ def score(runs: Sequence[Follower], budget: int) -> dict[str, float] | None:
         scores += within[-1:]
     if not scores:
         return None
-    if len(scores) < MIN_SEEDS:
-        return {"middle": float(np.mean(scores)), "low": min(scores), "high": max(scores), "seeds": len(scores)}
-    low, high = bootstrap_interval(scores)
-    return {"middle": float(interquartile_mean(scores)), "low": float(low), "high": float(high), "seeds": len(scores)}
+    middle, low, high = _sum_up(np.array(scores)).tolist()
+    return {"middle": middle, "low": low, "high": high, "seeds": len(scores)}
 
 
 def _played(runs: Sequence[Follower]) -> tuple[float, int] | None:
@@ -96,32 +120,18 @@ def _median(values: Iterable[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def join(curves: Sequence[Series]) -> dict[str, list[float]] | None:
-    """Returns the curve of several seeds where all have values, with their interval or, of few, their range."""
-    curves = [(steps, values) for steps, values in curves if len(steps)]
-    if not curves:
-        return None
-    if len(curves) == 1:
-        return _thin(*curves[0])
-    first, last = max(steps[0] for steps, _ in curves), min(steps[-1] for steps, _ in curves)
-    if first > last:
-        return None
-    grid = np.linspace(first, last, _POINTS if last > first else 1)
-    values = np.stack([np.interp(grid, steps, values) for steps, values in curves])  # (S, P)
-    if len(curves) < MIN_SEEDS:
-        return _as_lists(grid, values.mean(0), values.min(0), values.max(0))
-    return _as_lists(grid, interquartile_mean(values), *bootstrap_interval(values, max(100, _DRAWS // len(values))))
+def join(grid: Floats, curves: Sequence[Series]) -> dict[str, Any]:
+    """Returns curves at common steps: each, and where all have values, their middle and its interval or range."""
+    each = np.array([np.interp(grid, *curve, left=np.nan, right=np.nan) for curve in curves])  # (S, P)
+    joined = np.full((3, len(grid)), np.nan)
+    if len(each) and (shared := ~np.isnan(each).any(0)).any():
+        joined[:, shared] = _sum_up(each[:, shared], max(100, _DRAWS // len(each)))
+    middle, low, high, *rest = ([short(value) for value in values] for values in [*joined.tolist(), *each.tolist()])
+    return {"middle": middle, "low": low, "high": high, "each": rest}
 
 
-def _thin(steps: Sequence[float], values: Sequence[float]) -> dict[str, list[float]]:
-    kept = np.linspace(0, len(steps) - 1, min(len(steps), _POINTS)).round().astype(int)
-    return _as_lists(np.asarray(steps)[kept], np.asarray(values)[kept])
-
-
-def _as_lists(steps: Floats, middle: Floats, low: Floats | None = None, high: Floats | None = None) -> dict[str, Any]:
-    arrays = {"steps": steps, "middle": middle, "low": low, "high": high}
-    return {
-        name: [float(f"{value:.6g}") for value in values.tolist()]
-        for name, values in arrays.items()
-        if values is not None
-    }
+def _sum_up(values: Floats, draws: int = 2_000) -> Floats:
+    """Returns IQM and bootstrap interval of three seeds or more, mean and range of fewer."""
+    if len(values) < MIN_SEEDS:
+        return np.stack([values.mean(0), values.min(0), values.max(0)])
+    return np.stack([interquartile_mean(values), *bootstrap_interval(values, draws)])

@@ -12,7 +12,7 @@ from typing import Any
 
 from coex.runs.files import CONFIG, LIVE, WATCHED
 from coex.runs.visits import newest_checkpoint, saved_visits
-from coex.watch.follow import Follower
+from coex.watch.follow import Follower, short
 from coex.watch.groups import compare
 from coex.watch.tail import read_small
 
@@ -73,7 +73,7 @@ class Runs:
         """Returns the runs that have changed since that number, and their games' curves."""
         with self._guard:
             changed = [run for run in self._runs.values() if run.version > since]
-            games = {run.identity.game for run in changed}
+            games = {run.identity.game for run in changed if run.status != "broken"}
             return {
                 "epoch": self.epoch,
                 "version": self.version,
@@ -203,7 +203,7 @@ def _card(run: Follower) -> dict[str, Any]:
         "seed": identity.seed,
         "total": identity.total_steps,
         "updated": round(run.updated),
-        "newest": {name: _short(newest[name]) for name in _CARD if name in newest},
+        "newest": {name: short(newest[name]) for name in _CARD if name in newest},
     }
 
 
@@ -215,11 +215,6 @@ def _details(run: Follower) -> dict[str, Any]:
         "command": run.identity.command,
         "settings": run.identity.settings,
         "paper": run.identity.paper,
-        "columns": {name: [_short(value) for value in column] for name, column in run.points.columns().items()},
+        "columns": {name: [short(value) for value in column] for name, column in run.points.columns().items()},
         "log": list(run.episodes),
     }
-
-
-def _short(value: float | None) -> float | None:
-    """With as many figures as a screen shows; whole numbers stay whole."""
-    return value if value is None or value.is_integer() else float(f"{value:.6g}")

@@ -21,9 +21,6 @@ from coex.watch.runs import Runs
 HOST = "127.0.0.1"
 _ASK_FOR_TOKEN = "Open the address that coex watch printed: it holds the token."
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
-# In their order.
-SCRIPTS = ("uplot.js", "format.js", "charts.js", "scene.js", "ways.js", "overview.js", "run.js", "main.js")
-STYLES = ("uplot.css", "page.css")
 # A name that another site's owner can point here is not among them (DNS rebinding); a port may be forwarded.
 _HOSTS = {"127.0.0.1", "localhost", "[::1]"}
 _SITES = {None, "same-origin", "none"}  # who may ask: the page itself, a person, and programs that are no browsers
@@ -60,7 +57,7 @@ class WatchServer(ThreadingTCPServer):
         if token is None and not _is_loopback(host):
             raise UsageError(f"--host {host} lets other machines in: add --token, which keeps out who does not have it")
         self.runs, self.token = runs, token
-        names = ("index.html", *SCRIPTS, *STYLES)
+        names = ("index.html", *re.findall(r'="([a-z]+\.(?:js|css))"', page_file("index.html").decode()))
         self.static = {f"/{name}": (_KINDS[name.rpartition(".")[2]], page_file(name)) for name in names}
         self.static["/"] = self.static["/index.html"]
         self._slots = threading.BoundedSemaphore(_MOST_CONNECTIONS)

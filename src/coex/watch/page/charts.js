@@ -1,199 +1,163 @@
 "use strict";
 // Curves by uPlot: zoom by dragging or by keys, one cursor for all charts of a page, values beside the names.
 
-const NUM_COLOURS = 8;
-const charts = new Set();
+const NUM_COLOURS = 8, FONT = "system-ui, sans-serif";
 const labels = [];  // of methods, in the order of their colours
+const darkness = matchMedia("(prefers-color-scheme: dark)");
 
 function methodColour(label) {
   if (!labels.includes(label)) labels.push(label);
   return labels.indexOf(label) % NUM_COLOURS;
 }
 
+function dashOf(place) {  // tells a chart's methods of one colour apart
+  return [undefined, [7, 4], [2, 3], [9, 3, 2, 3]][Math.floor(place / NUM_COLOURS) % 4];
+}
+
 function cssColour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  return getComputedStyle(document.documentElement).getPropertyValue(typeof name === "number" ? `--c${name}` : name).trim();
 }
 
 function fade(colour, share) {  // "#rrggbb" with an opacity
   return colour + Math.round(share * 255).toString(16).padStart(2, "0");
 }
 
-// series: [{label, colour (0–7), width, faint, dash, band: [low, high] as indices of data}]
-class Chart {
-  constructor({ title, unit, series, data, height = 190, sync = null, marks = [] }) {
-    this.title = title;
-    this.unit = unit;
-    this.series = series;
-    this.data = data;
-    this.height = height;
-    this.sync = sync;
-    this.marks = marks;
-    this.zoom = null;
-    this.names = make("p", { class: "legend" });
-    this.plot = make("div", { class: "plot", tabindex: "0", role: "img", onkeydown: (event) => this.onKey(event) });
-    this.element = make(
-      "figure", { class: "chart" },
-      make("figcaption", {}, make("b", {}, title), " ", make("span", {}, unit)), this.names, this.plot,
-    );
-    charts.add(this);
+// series: [{label, colour (0–7), width, faint, dash, dots, hidden, band: [low, high] as indices of data}]
+class Chart extends Component {
+  componentDidMount() {
     this.resizer = new ResizeObserver(() => this.resize());
     this.resizer.observe(this.plot);
+    this.redraw = () => { this.u?.destroy(); this.u = null; this.resize(); };
+    darkness.addEventListener("change", this.redraw);
   }
 
-  setData(data) {
-    this.data = data;
-    if (!this.u) return;
-    this.u.setData(data, !this.zoom);
-    if (this.zoom) this.u.setScale("x", this.zoom);
-    this.describe();
+  shouldComponentUpdate({ data, series }, state) {
+    return state !== this.state || data.length !== this.props.data.length || data.some((values, index) => values !== this.props.data[index])
+      || JSON.stringify(series) !== JSON.stringify(this.props.series);
+  }
+
+  componentDidUpdate(before) {
+    if (JSON.stringify(before.series) !== JSON.stringify(this.props.series)) this.redraw();
+    else if (this.u && before.data !== this.props.data) {
+      const zoom = this.state.zoom;
+      this.u.setData(this.props.data, !zoom);
+      if (zoom) this.u.setScale("x", zoom);
+    }
+  }
+
+  componentWillUnmount() {
+    this.resizer.disconnect();
+    darkness.removeEventListener("change", this.redraw);
+    this.u?.destroy();
   }
 
   resize() {
-    const width = this.plot.clientWidth;
-    if (!width) return;
-    if (this.u) this.u.setSize({ width, height: this.height });
-    else this.draw(width);
+    const width = this.plot.clientWidth, { height = 180 } = this.props;
+    if (width && this.u) this.u.setSize({ width, height });
+    else if (width) this.draw(width, height);
   }
 
-  redraw() {  // other colours
-    if (this.u) this.u.destroy();
-    this.u = null;
-    this.resize();
-  }
-
-  draw(width) {
-    const ink = cssColour("--quiet"), line = cssColour("--line"), card = cssColour("--card");
-    const font = "11.5px system-ui, sans-serif";
-    const axis = { stroke: ink, font, grid: { stroke: line, width: 1 }, ticks: { show: false } };
-    const colour = (index) => cssColour(`--c${index}`);
+  draw(width, height) {
+    const { series, sync, data } = this.props, { zoom } = this.state, card = cssColour("--card");
+    const axis = { stroke: cssColour("--quiet"), font: `11.5px ${FONT}`, grid: { stroke: cssColour("--line"), width: 1 }, ticks: { show: false } };
     this.u = new uPlot({
-      width, height: this.height, padding: [10, 12, 0, 0],
+      width, height, padding: [10, 12, 0, 0],
       cursor: {
-        sync: this.sync ? { key: this.sync, setSeries: false } : undefined, y: false,
-        drag: { x: true, y: false, setScale: true },
-        points: { size: 7, fill: (u, i) => colour(this.series[i - 1].colour), stroke: card, width: 1.5 },
+        sync: sync ? { key: sync, setSeries: false } : undefined, y: false, drag: { x: true, y: false, setScale: true },
+        points: { size: 7, fill: (u, index) => cssColour(series[index - 1].colour), stroke: card, width: 1.5 },
       },
       legend: { show: false },
       scales: { x: { time: false }, y: { range: (u, low, high) => this.range(low, high) } },
       axes: [
         { ...axis, size: 26, gap: 4, space: 60, values: (u, ticks) => ticks.map(count) },
-        { ...axis, size: 46, gap: 5, space: 34, values: (u, ticks) => ticks.map((tick) => (this.isWhole() && tick % 1 ? "" : count(tick))) },
+        { ...axis, size: 46, gap: 5, space: 34, values: (u, ticks) => ticks.map((tick) => (tick % 1 && this.isWhole() ? "" : count(tick))) },
       ],
-      series: [{}, ...this.series.map((part) => ({
-        stroke: part.hidden ? "transparent" : fade(colour(part.colour), part.faint ? 0.28 : 1),
-        width: part.width ?? 2, dash: part.dash, spanGaps: true,
-        paths: part.dots ? () => null : undefined,
-        points: { show: (u) => part.dots || (!part.hidden && u.data[0].length === 1), size: 5, fill: fade(colour(part.colour), 0.75), stroke: "transparent" },
+      series: [{}, ...series.map(({ colour, hidden, faint, dots, width: thickness = 2, dash }) => ({
+        stroke: hidden ? "transparent" : fade(cssColour(colour), faint ? 0.28 : 1), width: thickness, dash, spanGaps: true,
+        paths: dots ? () => null : undefined,
+        points: { show: (u) => dots || (!hidden && u.data[0].length === 1), size: 5, fill: fade(cssColour(colour), 0.75), stroke: "transparent" },
       }))],
-      bands: this.series.flatMap((part) => part.band ? [{ series: part.band, fill: fade(colour(part.colour), 0.16) }] : []),
+      bands: series.filter((part) => part.band).map(({ band, colour }) => ({ series: band, fill: fade(cssColour(colour), 0.16) })),
       hooks: {
         draw: [(u) => this.drawMarks(u)],
-        setCursor: [() => this.describe()],
+        setCursor: [(u) => { if (u.cursor.idx !== this.state.at) this.setState({ at: u.cursor.idx }); }],
         setScale: [(u, key) => { if (key === "x") this.onZoom(u); }],
       },
-    }, this.data, this.plot);
-    if (this.zoom) this.u.setScale("x", this.zoom);
-    this.describe();
+    }, data, this.plot);
+    if (zoom) this.u.setScale("x", zoom);
   }
 
   range(low, high) {
     if (!isNumber(low) || !isNumber(high)) return [0, 1];
-    const marks = this.marks.map((mark) => mark.value).filter((value) => value <= 3 * high && value >= low);
-    high = Math.max(high, ...marks);
+    const { marks = [], series } = this.props;
+    high = Math.max(high, ...marks.map((mark) => mark.value).filter((value) => value <= 3 * high && value >= low));
     if (low > 0 && low < 0.6 * high) low = 0;
     const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
-    return [low === 0 && !this.series.some((part) => part.dots) ? 0 : low - room, high + room];
+    return [low === 0 && !series.some((part) => part.dots) ? 0 : low - room, high + room];
   }
 
   isWhole() {  // counts have no ticks between them
-    return this.data.slice(1).every((values) => values.every((value) => !isNumber(value) || Number.isInteger(value)));
+    return this.props.data.slice(1).every((values) => values.every((value) => !isNumber(value) || Number.isInteger(value)));
   }
 
-  drawMarks(u) {
-    const scale = devicePixelRatio, { left, top, width } = u.bbox;
-    const isInside = (mark) => mark.value <= u.scales.y.max, place = (mark) => u.valToPos(mark.value, "y", true);
-    // Marks that lie beyond the plot are named below each other, and below a line at its top.
-    let above = this.marks.some((mark) => isInside(mark) && place(mark) < top + 20 * scale) ? 1 : 0;
-    for (const mark of this.marks) {
-      const inside = isInside(mark);
-      const y = inside ? place(mark) : top + 14 * scale * above++;
-      const colour = isNumber(mark.colour) ? cssColour(`--c${mark.colour}`) : cssColour("--quiet");
-      u.ctx.save();
-      u.ctx.strokeStyle = u.ctx.fillStyle = colour;
-      u.ctx.font = `${11 * scale}px system-ui, sans-serif`;
-      if (inside) {
-        u.ctx.setLineDash([5 * scale, 4 * scale]);
-        u.ctx.beginPath();
-        u.ctx.moveTo(left, y);
-        u.ctx.lineTo(left + width, y);
-        u.ctx.stroke();
-      }
-      u.ctx.textAlign = inside ? "left" : "right";
+  drawMarks(u) {  // those that lie beyond the plot are named below each other at its right, above its top
+    const scale = devicePixelRatio, { left, top, width } = u.bbox, context = u.ctx;
+    let above = 0;
+    context.save();
+    for (const { value, label, colour = "--quiet" } of this.props.marks ?? []) {
+      const inside = value <= u.scales.y.max, y = inside ? u.valToPos(value, "y", true) : top + 14 * scale * above++;
       const under = !inside || y < top + 20 * scale;
-      u.ctx.textBaseline = under ? "top" : "bottom";
-      const x = inside ? left + 6 * scale : left + width - 6 * scale;
-      u.ctx.fillText(inside ? mark.label : `↑ ${mark.label}`, x, y + (under ? 4 : -3) * scale);
-      u.ctx.restore();
+      context.strokeStyle = context.fillStyle = cssColour(colour);
+      context.font = `${11 * scale}px ${FONT}`;
+      context.setLineDash([5 * scale, 4 * scale]);
+      context.textAlign = inside ? "left" : "right";
+      context.textBaseline = under ? "top" : "bottom";
+      context.fillText(inside ? label : `↑ ${label}`, inside ? left + 6 * scale : left + width - 6 * scale, y + (under ? 4 : -3) * scale);
+      if (inside) context.stroke(new Path2D(`M${left} ${y}h${width}`));
     }
+    context.restore();
   }
 
   onZoom(u) {
     const steps = u.data[0], { min, max } = u.scales.x;
-    const isWhole = !steps.length || (min <= steps[0] && max >= steps[steps.length - 1]);
-    this.zoom = isWhole ? null : { min, max };
-    this.element.classList.toggle("zoomed", !isWhole);
+    const zoom = !steps.length || (min <= steps[0] && max >= steps[steps.length - 1]) ? null : { min, max };
+    if (JSON.stringify(zoom) !== JSON.stringify(this.state.zoom ?? null)) this.setState({ zoom });
   }
 
   onKey(event) {
-    const steps = this.u?.data[0] ?? [];
-    if (steps.length < 2 || event.ctrlKey || event.metaKey || event.altKey) return;
+    const steps = this.props.data[0];
+    if (!this.u || steps.length < 2 || event.ctrlKey || event.metaKey || event.altKey) return;
     const first = steps[0], last = steps[steps.length - 1];
-    const { min, max } = this.zoom ?? { min: first, max: last }, span = max - min;
-    const views = {
-      "+": [min + span / 4, max - span / 4], "=": [min + span / 4, max - span / 4], "-": [min - span / 2, max + span / 2],
-      ArrowLeft: [min - span / 4, max - span / 4], ArrowRight: [min + span / 4, max + span / 4], 0: [first, last],
-    };
-    const view = views[event.key];
-    if (!view) return;
+    const { min, max } = this.state.zoom ?? { min: first, max: last }, quarter = (max - min) / 4;
+    const moves = { "+": [1, -1], "=": [1, -1], "-": [-2, 2], ArrowLeft: [-1, -1], ArrowRight: [1, 1], 0: [-Infinity, Infinity] };
+    const move = moves[event.key];
+    if (!move) return;
     event.preventDefault();
-    this.u.setScale("x", { min: Math.max(view[0], first), max: Math.min(view[1], last) });
+    this.u.setScale("x", { min: Math.max(min + quarter * move[0], first), max: Math.min(max + quarter * move[1], last) });
   }
 
-  describe() {  // the values under the cursor, or the newest ones
-    const at = this.u?.cursor.idx, steps = this.data[0];
-    const named = this.series.map((part, index) => ({ part, values: this.data[index + 1] })).filter(({ part }) => part.label);
-    const words = named.map(({ part, values }) => {
-      let place = isNumber(at) ? at : values.length - 1;
-      while (place > 0 && !isNumber(values[place])) place -= 1;
-      return { part, text: number(values[place]) };
-    });
-    const where = isNumber(at) && isNumber(steps[at]) ? `step ${count(steps[at])}` : "";
-    const key = words.map((word) => word.text).join() + where;
-    if (key === this.described) return;
-    this.described = key;
-    const several = this.series.filter((part) => part.label).length > 1;
-    this.names.replaceChildren(...words.map(({ part, text }) => make(
-      "span", { class: `c${part.colour}` }, several || part.always ? `${part.label} ` : "", make("b", {}, text),
-    )), make("span", { class: "where" }, where));
-    const said = words.map(({ part, text }) => `${part.label}: ${text}`).join("; ");
-    this.plot.setAttribute("aria-label", `${this.title} (${this.unit}). ${said}. Keys: plus, minus, arrows, 0 for all.`);
+  values() {  // under the cursor, or the newest ones
+    return this.props.series.map((part, index) => {
+      const values = this.props.data[index + 1];
+      let at = this.state.at ?? values.length - 1;
+      while (at > 0 && !isNumber(values[at])) at -= 1;
+      return { ...part, text: number(values[at]) };
+    }).filter((part) => part.label);
   }
 
-  destroy() {
-    this.resizer.disconnect();
-    this.u?.destroy();
-    charts.delete(this);
+  render({ title, unit, data, wide, children }, { at, zoom }) {
+    const values = this.values(), step = data[0][at];
+    return h(
+      "figure", { class: `chart${wide ? " wide" : ""}${zoom ? " zoomed" : ""}` },
+      h("figcaption", {}, h("b", {}, title), " ", h("span", {}, unit)),
+      h("p", { class: "legend" },
+        values.map(({ label, colour, dash, text, always }) => h("span", { class: `c${colour}${dash ? " dashed" : ""}` }, values.length > 1 || always ? `${label} ` : "", h("b", {}, text))),
+        h("span", { class: "where" }, isNumber(step) ? `step ${count(step)}` : "")),
+      h("div", {
+        class: "plot", tabindex: "0", role: "img", ref: (plot) => { this.plot = plot; }, onKeyDown: (event) => this.onKey(event),
+        "aria-label": `${title} (${unit}). ${values.map(({ label, text }) => `${label}: ${text}`).join("; ")}. Keys: plus, minus, arrows, 0 for all.`,
+      }),
+      children,
+    );
   }
-}
-
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach((chart) => chart.redraw()));
-
-function interpolate(grid, steps, values) {  // null outside the curve
-  let at = 0;
-  return grid.map((x) => {
-    if (!steps.length || x < steps[0] || x > steps[steps.length - 1]) return null;
-    while (at < steps.length - 2 && steps[at + 1] < x) at += 1;
-    const a = steps[at], b = steps[at + 1] ?? a;
-    return b > a ? values[at] + (values[at + 1] - values[at]) * (x - a) / (b - a) : values[at];
-  });
 }

@@ -1,143 +1,114 @@
 "use strict";
 // Which view is shown, and where its data come from: the server, again and again, or the page itself.
 
-const main = document.getElementById("main"), state = document.getElementById("state");
-const embedded = document.getElementById("embedded");
+const report = JSON.parse(document.getElementById("embedded")?.textContent ?? "null");
 const POLL_MS = 1500, LIVE_MS = 1000;
+const known = { epoch: "", version: 0, runs: new Map(), games: {}, grids: [] };
+let shown = null;  // {id, version, run, scene}; run is null when there is none of this name
+let isLost = false;
 
-const server = {
-  async ask(path, query) {
-    const answer = await fetch(`${path}?${new URLSearchParams(query)}`);
-    if (answer.status === 404) return null;
-    if (!answer.ok) throw new Error(answer.statusText);
-    return answer.json();
-  },
-  overview: (since, epoch) => server.ask("api/runs", { since, epoch }),
-  run: (id, since, epoch) => server.ask("api/run", { id, since, epoch }),
-  live: (id) => server.ask("api/live", { id }),
-};
+async function ask(path, query) {
+  if (report) return { runs: report.overview, run: report.runs[query.id], live: report.scenes[query.id] }[path] ?? null;
+  const answer = await fetch(`api/${path}?${new URLSearchParams(query)}`);
+  if (answer.status === 404) return null;
+  if (!answer.ok) throw new Error(answer.statusText);
+  return answer.json();
+}
 
-function saved(data) {  // a report: the same page with its data inside
-  return {
-    overview: async () => data.overview,
-    run: async (id) => data.runs[id] ?? null,
-    live: async (id) => data.scenes[id] ?? null,
+function oneAtATime(look) {  // nobody looks behind a hidden tab
+  let isBusy = false;
+  return async () => {
+    if (document.hidden || isBusy) return;
+    isBusy = true;
+    await look().catch(() => { isLost = true; }).finally(() => { isBusy = false; });
+    draw();
   };
 }
 
-const report = embedded ? JSON.parse(embedded.textContent) : null;
-const source = report ? saved(report) : server;
-
-class Page {
-  constructor() {
-    this.overview = new Overview();
-    this.version = 0;
-    this.epoch = "";
-    this.run = null;  // {id, view, version}
-    this.reached = 0;
-    addEventListener("hashchange", () => this.route());
-    document.addEventListener("visibilitychange", () => { if (!document.hidden) this.beat(); });
-    addEventListener("keydown", (event) => this.onKey(event));
-    this.route();
-    if (report) {
-      this.overview.films.append(...Object.values(report.scenes).filter((scene) => scene.film).map(makeFilm));
-    } else {
-      setInterval(() => this.beat(), POLL_MS);
-      setInterval(() => this.beatLive(), LIVE_MS);
-    }
+const look = oneAtATime(async () => {
+  const { epoch, version, runs, games } = known, news = await ask("runs", { since: version, epoch });
+  if (news.epoch !== epoch) {  // another server, whose numbers of changes say nothing about these
+    runs.clear();
+    known.games = {};
+    known.grids = [];
+    if (shown) shown.version = 0;
   }
+  news.gone.forEach((key) => runs.delete(key));
+  news.runs.forEach((run) => runs.set(run.id, run));
+  const present = new Set([...runs.values()].map((run) => run.game));
+  known.games = Object.fromEntries(Object.entries({ ...known.games, ...news.games }).filter(([game]) => present.has(game)));
+  Object.assign(known, { epoch: news.epoch, version: news.version, grids: news.grids ?? known.grids });
+  isLost = false;
+  const asked = shown, run = asked && await ask("run", { id: asked.id, since: asked.version, epoch: known.epoch });
+  if (asked && !run) asked.run = null;
+  else if (run?.columns) Object.assign(asked, { run, version: run.version });
+});
 
-  onKey(event) {
-    const typing = event.target.closest("input, textarea");
-    if (event.key === "/" && !typing && !this.run) {
-      event.preventDefault();
-      this.overview.filter.focus();
-    } else if (event.key === "Escape" && typing) {
-      typing.value = "";
-      this.overview.arrange();
-      typing.blur();
-    } else if (event.key === "Escape" && this.run && !report?.single) {
-      location.hash = "#/";
-    }
-  }
+const lookLive = oneAtATime(async () => {
+  const asked = shown, scene = asked && await ask("live", { id: asked.id });
+  const newer = (part, mark) => (scene?.[part] && scene[part][mark] !== asked.scene[part]?.[mark] ? scene[part] : asked.scene[part]);
+  if (asked) asked.scene = { ...scene, play: newer("play", "stamp"), map: newer("map", "step") };
+});
 
-  route() {
-    const match = /^#\/run\/([0-9a-f]{12})$/.exec(location.hash);
-    const id = match ? match[1] : report?.single ?? null;
-    if (this.run) {
-      this.run.view.destroy();
-      this.run = null;
-    }
-    if (id) {
-      this.run = { id, view: new RunView(), version: 0 };
-      if (report?.single) this.run.view.element.querySelector(".back").hidden = true;
-    }
-    document.title = "Runs · coex";
-    main.replaceChildren(this.run ? this.run.view.element : this.overview.element);
-    scrollTo(0, 0);
-    if (match) main.focus({ preventScroll: true });
-    this.beat();
-    this.beatLive();
-  }
+function route() {
+  const match = /^#\/run\/([0-9a-f]{12})$/.exec(location.hash), id = match?.[1] ?? report?.single;
+  shown = id ? { id, version: 0, scene: {} } : null;
+  draw();
+  scrollTo(0, 0);
+  if (match) document.getElementById("main").focus({ preventScroll: true });
+  look();
+  lookLive();
+}
 
-  async beat() {
-    if (document.hidden || this.asking) return;
-    this.asking = true;
-    try {
-      await this.refresh();
-      this.reached = Date.now();
-      this.tell();
-    } catch (error) {
-      state.classList.add("lost");
-      state.setAttribute("role", "alert");
-      setText(state, "The server does not answer: is coex watch still running?");
-    } finally {
-      this.asking = false;
-    }
-  }
-
-  async refresh() {
-    const news = await source.overview(this.version, this.epoch);
-    if (news.epoch !== this.epoch) news.gone = [...this.overview.runs.keys()].filter((id) => !news.runs.some((run) => run.id === id));
-    if (this.run && news.epoch !== this.epoch) this.run.version = 0;
-    this.version = news.version;
-    this.epoch = news.epoch;
-    if (news.runs.length || news.gone.length || news.grids) this.overview.update(news);
-    const shown = this.run;
-    if (!shown) return;
-    const detail = await source.run(shown.id, shown.version, this.epoch);
-    if (this.run !== shown) return;
-    if (!detail) {
-      main.replaceChildren(make("p", { class: "empty" }, "This run is not there (any more). ", make("a", { href: "#/" }, "All runs")));
-      return;
-    }
-    if (!shown.view.element.isConnected) main.replaceChildren(shown.view.element);
-    shown.version = detail.version;
-    if (detail.columns) shown.view.update(detail);
-  }
-
-  async beatLive() {
-    const shown = this.run;
-    if (!shown || document.hidden || this.looking) return;
-    this.looking = true;
-    try {
-      const scene = await source.live(shown.id);
-      if (this.run === shown) await shown.view.show(scene);
-    } catch {  // said by `beat`
-    } finally {
-      this.looking = false;
-    }
-  }
-
-  tell() {
-    state.classList.remove("lost");
-    state.removeAttribute("role");
-    const runs = [...this.overview.runs.values()], running = runs.filter((run) => run.status === "running");
-    state.classList.toggle("live", running.length > 0);
-    const speed = running.reduce((sum, run) => sum + (run.newest.steps_per_second ?? 0), 0);
-    setText(state, report ? String(report.made ?? "") : running.length
-      ? `${running.length} of ${plural(runs.length, "run")} going on · ${whole(speed)} steps/s` : plural(runs.length, "run"));
+function onKey(event) {
+  const filter = document.querySelector("input[type=search]"), isTyping = event.target === filter;
+  if (event.key === "/" && filter && !isTyping) {
+    event.preventDefault();
+    filter.focus();
+  } else if (event.key === "Escape" && isTyping) {
+    filter.value = "";
+    filter.dispatchEvent(new Event("input"));
+    filter.blur();
+  } else if (event.key === "Escape" && shown && !report?.single) {
+    location.hash = "#/";
   }
 }
 
-new Page();
+function skip(event) {
+  event.preventDefault();
+  document.getElementById("main").focus();
+}
+
+function App() {
+  const runs = [...known.runs.values()], running = runs.filter((run) => run.status === "running"), run = shown?.run;
+  const speed = running.reduce((sum, one) => sum + (one.newest.steps_per_second ?? 0), 0);
+  const going = `${running.length} of ${plural(runs.length, "run")} going on · ${whole(speed)} steps/s`;
+  const said = isLost ? "The server does not answer: is coex watch still running?" : report?.made ?? (running.length ? going : plural(runs.length, "run"));
+  const films = Object.values(report?.scenes ?? {}).filter((scene) => scene.film);
+  const isGone = run === null, isHere = run && known.runs.has(shown.id);
+  document.title = run ? `${run.method} on ${run.game} · coex` : "Runs · coex";
+  return [
+    h("a", { class: "skip", href: "#main", onClick: skip }, "Skip to the content"),
+    h("header", { class: "top" },
+      h("a", { class: "brand", href: "#/" }, h("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" },
+        h("path", { d: "M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5" }), h("circle", { cx: 12, cy: 12, r: 3.2 })), "coex"),
+      h("p", { id: "state", class: isLost ? "lost" : running.length && !report ? "live" : null, role: isLost ? "alert" : null }, said)),
+    h("main", { id: "main", tabindex: "-1" },
+      isGone ? h("p", { class: "empty" }, "This run is not there (any more). ", h("a", { href: "#/" }, "All runs"))
+        : isHere ? h(RunView, { key: shown.id, run, scene: shown.scene, single: report?.single })
+          : !shown && h(Overview, { runs, games: known.games, grids: known.grids, films })),
+  ];
+}
+
+function draw() {
+  render(h(App), document.getElementById("page"));
+}
+
+addEventListener("hashchange", route);
+addEventListener("keydown", onKey);
+document.addEventListener("visibilitychange", look);
+if (!report) {
+  setInterval(look, POLL_MS);
+  setInterval(lookLive, LIVE_MS);
+}
+route();

@@ -43,11 +43,12 @@ class Places(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
-        self._eye = np.eye(env.unwrapped.width, dtype=np.float32)
+        self._world: Any = env.unwrapped
+        self._eye = np.eye(env.get_wrapper_attr("width"), dtype=np.float32)
         self.observation_space = spaces.Box(0, 1, (2 * len(self._eye) + 4 + DOORS,), np.float32)
 
     def _observe(self) -> np.ndarray:
-        world = self.env.unwrapped
+        world = self._world
         x, y = world.agent_pos
         return np.concatenate(
             [self._eye[x], self._eye[y], self._eye[world.agent_dir, :4], [d.is_open for d in self._doors]],
@@ -56,7 +57,7 @@ class Places(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, **kwargs: Any) -> tuple[np.ndarray, dict[str, Any]]:
         _, info = self.env.reset(**(kwargs | {"seed": LAYOUT}))
-        self._doors = [thing for thing in self.env.unwrapped.grid.grid if thing is not None and thing.type == "door"]
+        self._doors = [thing for thing in self._world.grid.grid if thing is not None and thing.type == "door"]
         return self._observe(), info
 
     def step(self, action: Any) -> tuple[np.ndarray, Any, bool, bool, dict[str, Any]]:
@@ -77,7 +78,7 @@ def four_rooms(seed: int) -> VecEnv:
     return VecNormalize(env, norm_obs=False)
 
 
-def make_ppo(env: VecEnv, seed: int, policy: str = "CnnPolicy", **others: float) -> PPO:
+def make_ppo(env: VecEnv, seed: int, policy: str = "CnnPolicy", **others: Any) -> PPO:
     settings: dict[str, Any] = {"n_steps": NUM_STEPS, "batch_size": 256, "n_epochs": 4, "ent_coef": 0.01, **others}
     return PPO(policy, env, seed=seed, device="cpu", **settings)
 
@@ -125,6 +126,11 @@ class Goals(BaseCallback):
         return True
 
 
+def falling_rate(rest: float) -> float:
+    """Returns the learning rate for the share of the run that is left: as `coex train` has it outside Atari."""
+    return 1e-3 * rest
+
+
 def leave_four_rooms(seeds: range, steps: int, write: Callable[[dict[str, Any]], None]) -> None:
     """Writes, after every run, how often the goal was reached in the last tenth of its steps and on the way there."""
     rows: list[dict[str, Any]] = []
@@ -134,7 +140,8 @@ def leave_four_rooms(seeds: range, steps: int, write: Callable[[dict[str, Any]],
             coex = (
                 [CoexCallback(config={"state": "xy"}, bonus_weight=ROOMS_WEIGHT, seed=seed)] if name == "coex" else []
             )
-            make_ppo(env, seed, "MlpPolicy", learning_rate=1e-3, target_kl=0.03).learn(steps, callback=[goals, *coex])
+            model = make_ppo(env, seed, "MlpPolicy", learning_rate=falling_rate, target_kl=0.03)
+            model.learn(steps, callback=[goals, *coex])
             env.close()
             bins = np.linspace(0, steps, 21)[1:]
             ends = np.array([step for step, _ in goals.episodes])
@@ -187,7 +194,18 @@ def locate(steps: int) -> dict[str, Any]:
     for point in callback.points[:: max(1, len(callback.points) // 20)]:
         print(point, flush=True)
     last = [point["error"] for point in callback.points if point["step"] > 0.9 * steps]
-    return {"game": GAME, "steps": steps, "error_in_the_last_tenth": float(np.mean(last)), "points": callback.points}
+    summary = {"error_in_the_last_tenth": float(np.mean(last)), "below_one_from": below_one_from(callback.points)}
+    return {"game": GAME, "steps": steps, **summary, "points": callback.points}
+
+
+def below_one_from(points: list[dict[str, float]]) -> float | None:
+    """Returns the step of the first rollout from which on all errors are below one cell."""
+    first = None
+    for point in reversed(points):
+        if point["error"] >= 1.0:
+            break
+        first = point["step"]
+    return first
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,6 +1,7 @@
 """The bonus in Stable-Baselines3: what is easily got wrong, one by one, on a small world and on Atari."""
 
 import copy
+import functools
 import importlib
 import re
 import sys
@@ -221,7 +222,7 @@ def test_the_score_is_the_games_own_and_rewards_are_left_alone_but_for_the_bonus
     bonuses: list[np.ndarray] = []
     states: list[Any] = []
     add = ours._add_bonus
-    ours._add_bonus = lambda: (bonuses.append(ours.explorer.bonus()), states.append(ours.explorer.states()), add())  # type: ignore
+    ours._add_bonus = lambda: (bonuses.append(ours.explorer.bonus()), states.append(ours.explorer.states()), add())[-1]  # type: ignore
     model.learn(24, callback=[recorder, ours])
     timeouts = np.array([[info["TimeLimit.truncated"] for info in row["infos"]] for row in recorder.rows])
     plain = np.stack([row["rewards"] for row in recorder.rows])
@@ -429,6 +430,50 @@ def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
         make_vec_env(Walk, 1, wrapper_class=with_frames(config=Ram()))
     with pytest.raises(UsageError, match="negative"):
         CoexCallback(bonus_weight=-1.0)
+
+
+def test_a_policy_that_waits_is_held() -> None:
+    """All advantages are 0 until the player is found; returns, from which values learn, are as ever."""
+    model = sb3.PPO("MlpPolicy", make_env(), rollout_buffer_class=SpyBuffer, **PPO)
+    waiting = CoexCallback(config={"adm": {"found_at": 99.0, "found_by": 48}})
+    model.learn(24, callback=waiting)
+    buffer = model.rollout_buffer
+    assert (buffer.advantages == 0).all()
+    assert (buffer.then["advantages"] != 0).any()
+    np.testing.assert_array_equal(buffer.returns.ravel(), buffer.then["returns"].swapaxes(0, 1).ravel())
+    model.learn(48, callback=waiting, reset_num_timesteps=False)
+    np.testing.assert_array_equal(buffer.advantages.ravel(), buffer.then["advantages"].swapaxes(0, 1).ravel())
+
+
+@pytest.mark.parametrize("scale", [2.0**-9, 1.0, 2.0**9])
+def test_the_bonus_weighs_as_much_whatever_the_scale_of_rewards(scale: float, tmp_path: Path) -> None:
+    """Its unit is the largest reward so far, as the learner sees it, and is saved."""
+
+    class Scaled(Squeezed):
+        def step(self, action: int) -> Any:
+            observation, reward, *rest = super().step(action)
+            return observation, scale * reward, *rest
+
+    env = make_vec_env(Walk, 2, wrapper_class=with_frames(functools.partial(Scaled, clip=False)))
+    recorder, ours = Recorder(), callback(bonus_weight=0.5)
+    model = sb3.PPO("MlpPolicy", env, rollout_buffer_class=SpyBuffer, **PPO)
+    bonuses: list[np.ndarray] = []
+    add = ours._add_bonus
+    ours._add_bonus = lambda: (bonuses.append(ours.explorer.bonus()), add())[-1]  # type: ignore[method-assign]
+    largest = 0.0
+    for _ in range(4):
+        model.learn(24, callback=[recorder, ours], reset_num_timesteps=False)
+        plain = np.stack([row["rewards"] for row in recorder.rows])
+        timeouts = np.array([[info["TimeLimit.truncated"] for info in row["infos"]] for row in recorder.rows])
+        recorder.rows = []
+        largest = max(largest, plain.max())
+        added = model.rollout_buffer.seen[-1] - plain
+        np.testing.assert_allclose(
+            added[~timeouts] / scale, 0.5 * (largest / scale) * bonuses[-1][~timeouts], rtol=1e-3, atol=1e-3
+        )
+    assert largest == 501 * scale
+    ours.save(tmp_path / "ours")
+    assert CoexCallback.load(tmp_path / "ours").explorer.reward_unit([0.0]) == largest
 
 
 class Ram(CoexConfig):

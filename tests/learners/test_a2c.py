@@ -111,11 +111,12 @@ def test_rewards_may_be_in_units_of_their_returns(
 
 
 def test_the_logarithm_of_the_entropy_pulls_harder_the_less_there_is() -> None:
-    """d/dH of ln(A)·ln(H / ln A) is ln(A)/H: 1 for a uniform policy, 10 at a tenth of its entropy."""
-    for share in (1.0, 0.5, 0.1):
-        entropy = torch.tensor(share * math.log(6), requires_grad=True)
-        log_entropy(entropy, 6).backward()
-        assert entropy.grad.item() == pytest.approx(1 / share, rel=1e-5)
+    """d/dH of ln²(A)/ln(3)·ln(H / ln A) is ln(A)/ln(3)·ln(A)/H: ten times as much at a tenth of the entropy."""
+    for actions, unit in ((3, 1.0), (9, 2.0), (27, 3.0)):
+        for share in (1.0, 0.5, 0.1):
+            entropy = torch.tensor(share * math.log(actions), requires_grad=True)
+            log_entropy(entropy, actions).backward()
+            assert entropy.grad.item() == pytest.approx(unit / share, rel=1e-5)
     assert math.isfinite(log_entropy(torch.tensor(0.0), 6).item())
 
 

@@ -41,3 +41,19 @@ def test_coex_finds_a_goal_that_the_plain_learner_does_not(tmp_path: Path) -> No
     assert coex[-1]["rooms/clusters"] == 6
     plain = learn("gym:CoexRooms-v0", "a2c", tmp_path / "plain", total_steps=coex[-1]["step"])
     assert plain[-1]["max_return_mean40"] == 0
+
+
+@pytest.mark.slow
+def test_a_worlds_scale_of_rewards_changes_nothing(tmp_path: Path) -> None:
+    """The bonus has one weight beside rewards of 1/128, 1 and 128, also in a run that was stopped."""
+    bonus = {"state": "xy", "adm": {"found_by": 0}}
+    settings = {"total_steps": 480, "num_workers": 0, "log_every_steps": 80, "bonus": bonus}
+    found = []
+    for world in ("Room", "Little", "Much"):
+        config, out = make_config(f"gym:Coex{world}-v0", "a2c+coex", settings), tmp_path / world
+        train(config, out, should_stop=lambda out=out: len(read_metrics(out)) == 3)
+        train(config, out, resume=True)
+        found.append([{name: point[name] for name in ("policy_loss", "value_loss")} for point in read_metrics(out)])
+        assert read_metrics(out)[2]["max_return_mean40"] > 0
+    assert len(found[0]) == 6
+    assert found[0] == found[1] == found[2]

@@ -8,13 +8,17 @@ from coex.config.checks import check_settings
 Precision = Literal["float32", "bfloat16"]
 
 
+RewardUnit = Literal["one", "largest"]
+
+
 @dataclass(frozen=True)
 class RewardConfig:
-    """The learner's reward is β₁·clip(r, −1, 1) + β₂·bonus."""
+    """The learner's reward is β₁·clip(r, −1, 1) + β₂·bonus, r divided by the largest so far if that is the unit."""
 
     extrinsic_weight: float = 1.0  # β₁
     bonus_weight: float = 1.0  # β₂
     clip: float = 1.0  # 0: rewards are not clipped
+    unit: RewardUnit = "one"  # largest: clipped rewards are divided by the size of the largest so far
 
     def __post_init__(self) -> None:
         check_settings(self, weights="extrinsic_weight bonus_weight clip")
@@ -34,7 +38,7 @@ class A2CConfig:
     rmsprop_epsilon: float = 1e-5  # inside the root
     adam_epsilon: float = 1e-5  # beside the root
     entropy_weight: float = 0.01  # of the policy's entropy in the loss
-    log_entropy: bool = False  # the loss has the logarithm of the entropy, which keeps it from collapsing
+    log_entropy: bool = False  # the loss has the logarithm of the entropy, weighed for three actions and more for more
     value_weight: float = 0.5  # of the value's half squared error in the loss
     max_grad_norm: float = 0.5  # a gradient of a larger norm is cut to it
     normalise_rewards: bool = False  # in units of the standard deviation of their discounted sum

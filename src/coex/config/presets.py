@@ -13,7 +13,7 @@ from coex.config.field import FIELD, CoexE3BConfig, CoexNovelDConfig
 from coex.config.learners import A2CConfig, PPOConfig, RewardConfig
 from coex.config.run import RunConfig
 from coex.config.settings import flat_settings, with_settings
-from coex.envs import is_atari, resolve_game
+from coex.envs import is_atari, is_minigrid, resolve_game
 from coex.envs.game_config import GameConfig
 from coex.errors import UsageError
 
@@ -122,7 +122,7 @@ A2C_DEFAULT = A2CConfig(
 # Elsewhere A2C keeps the settings that leave MiniGrid's four rooms with every seed: with those above, the goal was met
 # too rarely. Weights are large because of RMSProp's ε, in which smaller gradients vanish once the bonus fades.
 A2C_ELSEWHERE = A2CConfig(learning_rate=1e-3, rmsprop_alpha=0.9, max_grad_norm=10.0, centre_observations=True)
-A2C_WEIGHTS_ELSEWHERE = RewardConfig(extrinsic_weight=50.0, bonus_weight=5.0)
+A2C_WEIGHTS_ELSEWHERE = RewardConfig(extrinsic_weight=50.0, bonus_weight=5.0, unit="largest")
 # Once a task is mastered its advantages are noise, which normalising makes large: without a bound on its change,
 # one of two seeds forgot MiniGrid's four rooms, which it had left in every episode.
 PPO_DEFAULT = PPOConfig(
@@ -130,7 +130,9 @@ PPO_DEFAULT = PPOConfig(
 )
 # Elsewhere PPO too keeps the settings that leave the four rooms with every seed: with those above, two of two did not.
 PPO_ELSEWHERE = dataclasses.replace(PPO_DEFAULT, learning_rate=1e-3, centre_observations=False)
-PPO_WEIGHTS_ELSEWHERE = RewardConfig(extrinsic_weight=2.0, bonus_weight=0.1)
+PPO_WEIGHTS_ELSEWHERE = RewardConfig(extrinsic_weight=2.0, bonus_weight=0.1, unit="largest")
+# On a grid, repeated actions go round in circles or into a wall.
+ARCHIVE_MINIGRID = ArchiveConfig(returns="replay", keep_action=0.0, fit_epochs=4)
 # Frames: environments out of step, so that a short rollout does not show the same moment of all episodes.
 STAGGER, STAGGER_ELSEWHERE = 8_192, 100
 
@@ -203,6 +205,8 @@ def read_config(settings: dict[str, Any]) -> RunConfig:
     rest = dict(settings)
     if not {"game", "method"} <= rest.keys():
         raise UsageError("a run's configuration must name its game and method")
+    if isinstance(rest.get("reward"), dict) and "clip" in rest["reward"]:  # runs that are older than the unit had one
+        rest["reward"] = {"unit": "one"} | rest["reward"]
     return make_config(rest.pop("game"), rest.pop("method"), rest, "paper")  # the first runs did not say their preset
 
 
@@ -250,12 +254,13 @@ def _archive_defaults(game: str, bonus: Any, *, is_paper: bool) -> RunConfig:
     if is_paper:
         raise UsageError("--preset paper: the paper has no archive; leave the preset at default")
     atari = is_atari(game)
+    elsewhere = ARCHIVE_MINIGRID if is_minigrid(game) else ArchiveConfig(returns="replay")
     return RunConfig(
         game=game,
         method="",
         num_envs=16,
         env=GameConfig() if atari else GameConfig(frame_skip=1, max_noops=0, levels=1),
-        learner=ArchiveConfig() if atari else ArchiveConfig(returns="replay"),
+        learner=ArchiveConfig() if atari else elsewhere,
         reward=RewardConfig(),
         bonus=bonus,
     )

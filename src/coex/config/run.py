@@ -18,8 +18,8 @@ from coex.errors import UsageError
 # What does not change what is learned: the place, and what is written when.
 OPERATIONAL = ("log_every_steps", "num_workers", "device", "checkpoint")
 
-# Settings that earlier versions did not have; by default they do what was done then.
-_AS_BEFORE = ("shards",)
+# Settings that earlier versions did not have, and the values that do what was done then.
+_AS_BEFORE = {"shards": 1, "learner.tell_things": False}
 
 LearnerConfig = A2CConfig | PPOConfig | ArchiveConfig
 
@@ -118,7 +118,8 @@ def without_derived(settings: dict[str, Any]) -> dict[str, Any]:
 def lacking_settings(config: RunConfig, given: dict[str, Any]) -> list[str]:
     """The full names of the configuration's settings that are not among the given ones."""
     there = flat_settings(given)
-    return [name for name in flat_settings(config.to_dict()) if name not in there and name not in _AS_BEFORE]
+    today = flat_settings(config.to_dict())
+    return [name for name in today if name not in there and today[name] != _AS_BEFORE.get(name, ...)]
 
 
 def _log_interval(total_steps: int) -> int:

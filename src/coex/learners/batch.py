@@ -23,9 +23,25 @@ class Rewards:
         return self.extrinsic + self.bonus_weight * self.bonus
 
 
-def make_rewards(rewards: Tensor, bonus: Tensor | None, config: RewardConfig) -> Rewards:
-    """A rollout's (T, N) rewards, clipped and weighted, with its (T, N) bonus."""
+@dataclass
+class LargestReward:
+    """The size of the largest reward so far: a unit in which one weight of the bonus suits any scale of rewards."""
+
+    size: float = 0.0
+
+    def update(self, rewards: Tensor) -> float:
+        """Takes in rewards and returns the unit, which is 1 until there is any."""
+        self.size = max(self.size, float(rewards.abs().max()))
+        return self.size or 1.0
+
+
+def make_rewards(
+    rewards: Tensor, bonus: Tensor | None, config: RewardConfig, largest: LargestReward | None = None
+) -> Rewards:
+    """A rollout's (T, N) rewards, clipped and weighted, with its (T, N) bonus; `largest` takes in what is a unit."""
     clipped = rewards.clamp(-config.clip, config.clip) if config.clip else rewards
+    if config.unit == "largest":
+        clipped = clipped / (largest or LargestReward()).update(clipped)
     bonus = torch.zeros_like(rewards) if bonus is None else bonus
     return Rewards(config.extrinsic_weight * clipped, bonus, config.bonus_weight)
 

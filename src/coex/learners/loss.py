@@ -47,12 +47,13 @@ def health(features: Tensor, log_probs: Tensor) -> Parts:
 
 
 def log_entropy(entropy: Tensor, num_actions: int) -> Tensor:
-    """A bonus whose gradient is the entropy's where the policy is uniform, and grows as the entropy falls.
+    """Returns a bonus whose gradient grows as the entropy falls; for a uniform policy of three actions it is 1.
 
     With the entropy itself, a weight that keeps a policy from collapsing is one that keeps it from learning at first.
+    It grows with the actions, too: of the same entropy, each of eighteen has a smaller share than each of three.
     """
     most = log(max(num_actions, 2))
-    return most * (entropy / most).clamp(min=1e-4).log()
+    return most * (most / log(3)) * (entropy / most).clamp(min=1e-4).log()
 
 
 def combine(

@@ -15,6 +15,7 @@ from gymnasium import spaces
 try:
     from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
     from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+    from stable_baselines3.common.vec_env import unwrap_vec_normalize
 except ModuleNotFoundError as error:
     raise ImportError("coex.sb3 needs Stable-Baselines3: pip install 'coex-rl[sb3]'") from error
 
@@ -48,7 +49,8 @@ def with_frames(
 class CoexCallback(BaseCallback):
     """Adds the bonus to every rollout's rewards before returns are computed from them, and fits its networks.
 
-    The weight is in units of the reward that the learner sees: after clipping, and after `VecNormalize`.
+    The weight is in units of the largest reward that the learner has seen (1 until it has seen one), or of what
+    `VecNormalize` makes of rewards: it does not depend on the game's scale.
     """
 
     explorer: Explorer
@@ -68,7 +70,8 @@ class CoexCallback(BaseCallback):
         """Takes what `Explorer` takes, or an explorer that was loaded.
 
         With `wait`, nothing is added until the bonus can be trusted: the attentive dynamics model has found the player,
-        or has looked for `config.adm.found_by` steps.
+        or has looked for `config.adm.found_by` steps. Until then all advantages are 0, as in `coex train`: the policy
+        stays as random as it is, and values learn.
         """
         super().__init__(verbose)
         if bonus_weight < 0:
@@ -76,7 +79,7 @@ class CoexCallback(BaseCallback):
         self.bonus_weight = bonus_weight
         self._wait = wait
         self._make = functools.partial(Explorer, bonus=bonus, config=config, seed=seed, device=device)
-        self._num_added = 0  # steps of the rollout
+        self._rewards: list[np.ndarray] = []  # of the rollout, as the learner sees them
         if explorer is not None:
             self.explorer = explorer
 
@@ -110,15 +113,17 @@ class CoexCallback(BaseCallback):
         compute = getattr(model.rollout_buffer, _HOOKED)
 
         def compute_with_bonus(last_values: torch.Tensor, dones: np.ndarray) -> None:
-            self._add_bonus()
+            is_held = self._add_bonus()
             compute(last_values=last_values, dones=dones)
+            if is_held:
+                model.rollout_buffer.advantages[...] = 0.0
 
         vars(model.rollout_buffer)[_HOOKED] = compute_with_bonus
 
     def _on_training_start(self) -> None:
         now = self.training_env.env_method("coex_now")
         self.explorer.begin(_stack([shown["views"] for shown in now]))
-        self._num_added = 0
+        self._rewards = []
 
     def _on_step(self) -> bool:
         shown = [info[KEY] for info in self.locals["infos"]]
@@ -135,23 +140,28 @@ class CoexCallback(BaseCallback):
             first_frames=first,
             log_probs=self.locals["log_probs"].cpu().numpy().reshape(-1),
         )
-        self._num_added += 1
+        self._rewards.append(np.copy(self.locals["rewards"]))  # a time limit's value is added to them later
         return True
 
-    def _add_bonus(self) -> None:
-        if not self._num_added:  # the learner goes on without us
-            return
+    def _add_bonus(self) -> bool:
+        """Returns whether the policy is held, because the bonus cannot be trusted yet."""
+        if not self._rewards:  # the learner goes on without us
+            return False
         bonus = self.explorer.bonus()
+        scaled = unwrap_vec_normalize(self.training_env)
+        unit = 1.0 if scaled and scaled.norm_reward else self.explorer.reward_unit(self._rewards)
         is_added = self.explorer.ready or not self._wait
         if is_added:
             assert isinstance(self.model, OnPolicyAlgorithm)
-            self.model.rollout_buffer.rewards += self.bonus_weight * bonus
+            self.model.rollout_buffer.rewards += self.bonus_weight * unit * bonus
         self.logger.record("coex/bonus_is_added", float(is_added))
+        self.logger.record("coex/reward_unit", unit)
+        return not is_added
 
     def _on_rollout_end(self) -> None:
         for name, value in self.explorer.update().items():
             self.logger.record(f"coex/{name}", value)
-        self._num_added = 0
+        self._rewards = []
 
     def _on_training_end(self) -> None:
         self._restore_buffer()

@@ -15,7 +15,7 @@ from coex.core.ranks import Ranks, Shards
 from coex.core.threads import one_thread
 from coex.envs import POLICY_SHAPE, Shape, VectorEnv
 from coex.errors import CoexError
-from coex.learners.batch import make_rewards
+from coex.learners.batch import LargestReward, make_rewards
 from coex.learners.networks import SamplingPolicy
 from coex.rollouts.collector import Collector
 from coex.rollouts.rollout import Episode, Rollout
@@ -81,7 +81,7 @@ class Agent:
             env, config.learner.num_steps, generator, device, shards, gathers_pictures=self._has_bonus
         )
         self._diagnostics = Diagnostics(config.game, config.grid.cells)
-        self._reward = config.reward
+        self._reward, self._largest = config.reward, LargestReward()
         self._env = env
         self._ranks, self._columns = ranks, ranks.columns(config.num_envs)
         self._held_steps = 0  # while the policy waited for the bonus to be ready
@@ -111,7 +111,7 @@ class Agent:
         with one_thread():
             rewarded = self.bonus.reward(rollout) if self.bonus else None
         bonus, held = self._tell_bonus(rollout, rewarded) if self._has_bonus else (None, False)
-        rewards = make_rewards(rollout.rewards, bonus, self._reward)
+        rewards = make_rewards(rollout.rewards, bonus, self._reward, self._largest)
         self._held_steps += held * rollout.num_transitions
         metrics = self._learner.update(rollout, rewards, steps_before, hold_policy=held)
         metrics |= {"held_steps": float(self._held_steps), "reward/mean": rollout.rewards.mean().item()}
@@ -159,6 +159,7 @@ class Agent:
             "diagnostics": self._diagnostics.state_dict(),
             "generators": self._generators.state_dict(),
             "held_steps": self._held_steps,
+            "largest_reward": self._largest.size,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> list[int]:
@@ -173,6 +174,7 @@ class Agent:
         self._diagnostics.load_state_dict(state["diagnostics"])
         self._generators.load_state_dict(state["generators"])
         self._held_steps = state["held_steps"]
+        self._largest.size = state.get("largest_reward", 0.0)  # older checkpoints have none
         restarted: list[int] = (~exact[0]).nonzero().flatten().tolist()
         if restarted:
             self.collector.restart_episodes(restarted)

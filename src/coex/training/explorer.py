@@ -17,6 +17,7 @@ from coex.config.presets import bonus_config, load_bonus_class
 from coex.core.threads import one_thread
 from coex.envs.views import STACK, Frame, Pictures, Shape, check_view, paint_pictures
 from coex.errors import UsageError
+from coex.learners.batch import LargestReward
 from coex.rollouts.rollout import Transitions
 from coex.runs.checkpoints import manifest
 from coex.runs.checkpoints.store import read_checkpoint, write_checkpoint
@@ -84,6 +85,7 @@ class Explorer:
         self._over = np.zeros(num_envs, bool)  # episodes that ended and whose next one has not shown itself
         self._begun = False
         self._rewarded: tuple[Transitions, Rewarded] | None = None
+        self._largest = LargestReward()
 
     @property
     def ready(self) -> bool:
@@ -172,6 +174,13 @@ class Explorer:
         bonus = self._rewarded[1].bonus.cpu().numpy().astype(np.float32)
         return bonus * np.stack([step.valid for step in self._steps])
 
+    def reward_unit(self, rewards: ArrayLike) -> float:
+        """Takes in rewards as your learner sees them; returns the size of the largest ever, 1 until there is any.
+
+        A bonus weighed in this unit counts as much beside rewards of 0.01 as beside rewards of 1,000.
+        """
+        return self._largest.update(torch.as_tensor(np.asarray(rewards, np.float64)))
+
     def states(self) -> dict[str, NDArray[np.int64]]:
         """Returns (T, N) each what the rollout's `bonus` counted: x, y, c, R of the paper's method."""
         self.bonus()
@@ -215,6 +224,7 @@ class Explorer:
         if place.exists() and not (place / manifest.NAME).is_file():
             raise UsageError(f"{place} is something else: name another directory for the explorer")
         state: dict[str, Any] = {"method": self.method.state_dict(), "steps_done": self.steps_done}
+        state["largest_reward"] = self._largest.size
         if self._begun and not self._steps:
             now = {name: rows[0] for name, rows in self._rows.items()}
             state |= {"now": now, "scores": self._scores, "over": self._over}
@@ -247,6 +257,7 @@ class Explorer:
         )  # fmt: skip
         explorer.method.load_state_dict(saved.state["method"])
         explorer.steps_done = saved.state["steps_done"]
+        explorer._largest.size = saved.state.get("largest_reward", 0.0)  # older ones have none
         if "now" in saved.state:
             for name, rows in explorer._rows.items():
                 rows[0] = saved.state["now"][name]

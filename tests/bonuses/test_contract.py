@@ -29,6 +29,8 @@ CONFIGURATIONS = [
     ("a2c+curiosity", {"warmup": 0}),
     ("a2c+noveld", {"predictor": {"warmup": 0}}),
     ("a2c+e3b", {"features": 32}),
+    ("ppo+e3b", {"features": 16, "minibatch": 4, "epochs": 2}),
+    ("ppo+curiosity", {"warmup": 0, "minibatch": 4, "epochs": 2}),
     ("a2c+coex-e3b", {"e3b": {"features": 16}}),
     ("a2c+coex-noveld", {}),
     ("a2c+phi-eb", {"tiles": 2, "colour_bits": 1}),

@@ -72,16 +72,23 @@ def test_icm_learns_to_foretell(new_bonus, make_rollout) -> None:
     assert losses[-1] < 0.8 * losses[0]
 
 
-def test_one_pass_and_two_give_the_same(new_bonus, make_rollout) -> None:
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("icm", {}), ("curiosity", {"warmup": 0, "epochs": 2}), ("curiosity-random", {"warmup": 0}), ("e3b", {})],
+)
+def test_one_pass_and_two_give_the_same(name, settings, new_bonus, make_rollout) -> None:
     """A rollout of one minibatch is rewarded by the pass that it is learned from."""
-    one, other = new_bonus("icm"), new_bonus("icm")
+    one, other = new_bonus(name, **settings), new_bonus(name, **settings)
     for seed in range(3):
         rewarded = one.reward(make_rollout(seed))
+        assert rewarded.memo is not None
         one.update(make_rollout(seed), rewarded)
         assert torch.equal(other.reward(make_rollout(seed)).bonus, rewarded.bonus)
         other.update(make_rollout(seed), rewarded._replace(memo=None))
-    weights = zip(one.model.parameters(), other.model.parameters(), strict=True)
-    assert all(torch.equal(a, b) for a, b in weights)
+    modules = [vars(bonus).get(part) for part in ("model", "features", "dynamics") for bonus in (one, other)]
+    for mine, theirs in zip(modules[::2], modules[1::2], strict=True):
+        for a, b in zip(mine.parameters(), theirs.parameters(), strict=True) if mine else ():
+            assert torch.equal(a, b)
 
 
 @pytest.mark.parametrize("name", ["curiosity", "curiosity-random"])

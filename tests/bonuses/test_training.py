@@ -77,7 +77,7 @@ def test_a_loss_that_is_no_number_stops_the_bonus(name: str, new_bonus, make_rol
     with torch.no_grad():
         next(iter(network.parameters())).fill_(float("nan"))
     with pytest.raises(CoexError, match="the loss is nan"):
-        bonus.update(rollout, rewarded._replace(memo=None) if name == "icm" else rewarded)
+        bonus.update(rollout, rewarded._replace(memo=None))
 
 
 class Walker:

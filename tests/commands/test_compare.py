@@ -1,13 +1,21 @@
 """Bonuses side by side: what is run, what is listed, and the page."""
 
+import fcntl
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from coex.cli import main
 from coex.commands import compare
+from coex.runs.visits import newest_checkpoint
 from coex.watch.follow import Follower
 from coex.watch.groups import time_to
 
@@ -43,6 +51,8 @@ def test_it_runs_what_is_missing_and_writes_one_page(
     assert embedded
     plain, cts = json.loads(embedded[1])["overview"]["games"]["MiniGrid-Empty-5x5-v0"]
     assert (plain["label"].split(" (")[0], cts["label"].split(" (")[0], cts["seeds"]) == ("A2C", "A2C+CTS", [0, 1])
+    assert (plain["short"], cts["short"]) == ("A2C", "A2C+CTS")
+    assert "env.max_episode_frames = 10" in plain["shared"]  # said once, not with each of them
     assert cts["costs"]["rate"] > 0
     assert cts["costs"]["memory"] > 1e7
     assert (cts["costs"]["target"], cts["costs"]["reached"]) == (0.5, None)
@@ -65,6 +75,8 @@ def test_it_runs_what_is_missing_and_writes_one_page(
         ("--bonuses cts,cts --steps 40", "--bonuses takes names, each once"),
         ("--bonuses , --steps 40", "--bonuses takes names"),
         ("--bonuses cts --steps 40 --score high", "--score takes a number"),
+        ("--bonuses cts --steps 40 --jobs 0", "--jobs takes at least 1"),
+        ("--bonuses cts --steps 40 --jobs two", "--jobs takes a whole number"),
         ("--bonuses cts --steps x", "--steps takes a whole number"),
         ("--bonuses cts --steps 40 --out page.txt", "ends in .html"),
         ("--bonuses cts --steps 40 --render", "there is no run"),
@@ -93,6 +105,61 @@ def test_a_level_and_a_bonus_have_settings_of_their_own(tmp_path: Path, capsys: 
     assert shared.format("--set bonus.state=xy ") + "/MiniGrid-Empty-5x5-v0-level-5/a2c+coex-40-s0" in coex
     assert main(f"compare freeway --bonuses none --steps 40 --level 1 --runs {tmp_path}".split()) == 2
     assert "--level is for gym: environments" in capsys.readouterr().err
+
+
+def test_so_many_at_a_time_share_the_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    arguments = f"compare {GAME} --bonuses none --steps 40 --runs {tmp_path} --list --jobs"
+    for jobs, workers in ((2, 4), (3, 2), (20, 1)):
+        assert main([*arguments.split(), str(jobs)]) == 0
+        assert f"--workers {workers} --quiet" in capsys.readouterr().out
+    assert main([*arguments.split(), "2", "--workers", "0"]) == 0
+    assert "--workers 0" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_runs_at_a_time_save_when_they_are_stopped_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    """One of three fails: the others come to their ends, and the page shows what there is."""
+    options = "--envs 2 --workers 0 --set log_every_steps=200 --set phi-eb:learner.learning_rate=1e30"
+    arguments = f"compare {GAME} --bonuses none,cts,phi-eb --steps 2000 --runs {tmp_path} --jobs 2 {options}"
+    command = [sys.executable, "-m", "coex", *arguments.split()]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    runs = [tmp_path / "MiniGrid-Empty-5x5-v0" / f"{method}-2000-s0" for method in ("a2c", "a2c+cts")]
+    wait_for(lambda: all(newest_checkpoint(run) for run in runs))  # two at a time
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said
+    assert "3 runs are missing, 2 at a time" in said
+    assert "the same command goes on" in said
+    saved = [int(place.name.removeprefix("step-")) for run in runs if (place := newest_checkpoint(run))]
+    assert not any(is_alive(run) for run in runs)
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert finished.returncode == 1, finished.stderr
+    assert re.search(r"a2c\+phi-eb-2000-s0 failed; its last words are in .*\.log", finished.stderr)
+    assert Path(finished.stdout.strip()).read_text().startswith("<!doctype html>")
+    for run, step in zip(runs, saved, strict=True):
+        assert json.loads((run / "summary.json").read_text())["finished"]
+        words = next((tmp_path / ".grid").glob(f"*{run.name}.jsonl")).read_text().splitlines()
+        starts = [json.loads(line)["step"] for line in words if "start" in json.loads(line)]
+        assert starts == [-1, step]  # it went on where it was stopped
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def is_alive(run: Path) -> bool:
+    with (run / "lock").open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def test_a_run_that_fails_ends_the_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,3 +84,5 @@ def test_table_2_has_others_bonuses_with_our_learner_and_says_what_was_misprinte
     (printed,) = [line for line in lines if line[1:2] == ["DQN-PixelCNN"]]
     assert "5,501" in printed
     assert "Solaris" in text
+    assert "1,127" in text
+    assert "2,497" in text

@@ -53,6 +53,10 @@ class Bonus(ABC):
 
     It is made with its settings and a `BonusContext`. A class from outside names its settings, a frozen dataclass, as
     `Config`; their method `views(game)` returns the names and shapes of the pictures that it looks at.
+
+    Where several processes share a run, only the first has the bonus. It sees the whole rollout of all environments,
+    as it would alone, and its rewards and weights must follow from its settings, its seed and the rollouts it has seen
+    and nothing else: so any model, moment or hash that is fitted in the order of (t, n) is the same for any number.
     """
 
     skips_invalid = False  # whether it leaves out the steps that `Transitions.valid` says no action led to

@@ -11,6 +11,7 @@ from coex.bonuses.parts import (
     LEAK,
     Fit,
     Moments,
+    PairBlock,
     RewardFilter,
     blocks,
     conv_layers,
@@ -23,6 +24,7 @@ from coex.envs.views import POLICY_SHAPE
 from coex.rollouts.rollout import Transitions
 
 VIEW = "policy"
+Foretold = tuple[Tensor, Tensor, Tensor]  # (t, N, 512) features that steps left and reached, and those foretold
 _FEATURES = 512
 _BLOCKS = 4  # of the dynamics
 
@@ -122,31 +124,36 @@ class CuriosityBonus(Bonus):
         features: Tensor = self.features.encoder(self._pixels.normalised(frames))
         return features
 
-    @torch.no_grad()
-    def errors(self, rollout: Transitions) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        """(T, N) errors, and the features that they are of, block by block."""
-        errors, pairs = [], []
-        for block in blocks(rollout, VIEW, self.config.minibatch):
-            left, reached = encode_pairs(self.encode, block)
-            errors.append((self.dynamics(left, block.actions) - reached).square().mean(-1).cpu())
-            pairs.append((left, reached))
-        return torch.cat(errors), pairs
+    def errors(self, rollout: Transitions) -> tuple[Tensor, list[Foretold]]:
+        """(T, N) errors, and what they are of, block by block."""
+        parts = list(blocks(rollout, VIEW, self.config.minibatch))
+        with torch.set_grad_enabled(len(parts) == 1):  # the same pass rewards and teaches
+            found = [self._foretell(block, *encode_pairs(self.encode, block)) for block in parts]
+        errors = [(foretold - reached).detach().square().mean(-1).cpu() for _, reached, foretold in found]
+        return torch.cat(errors), found
+
+    def _foretell(self, block: PairBlock, left: Tensor, reached: Tensor) -> Foretold:
+        return left, reached, self.dynamics(left.detach(), block.actions)  # which teaches the features nothing
 
     def reward(self, rollout: Transitions) -> Rewarded:
         if not self.ready:
             return Rewarded(torch.zeros(rollout.actions.shape))
-        errors, pairs = self.errors(rollout)
-        return Rewarded(self._filter.scaled(errors), memo=None if self._learns else pairs)
+        errors, found = self.errors(rollout)
+        return Rewarded(self._filter.scaled(errors), memo=found if len(found) == 1 or not self._learns else None)
 
     def update(self, rollout: Transitions, rewarded: Rewarded) -> Metrics:
         if not self.ready:
             self._pixels.observe(rollout)
             return {}
-        steps = []
-        for _ in range(self.config.epochs):
+        steps, memo = [], rewarded.memo or []
+        for epoch in range(self.config.epochs):
             for index, block in enumerate(blocks(rollout, VIEW, self.config.minibatch)):
-                left, reached = rewarded.memo[index] if rewarded.memo else encode_pairs(self.encode, block)
-                foretold = self.dynamics(left.detach(), block.actions)  # which teaches the features nothing
+                if epoch == 0 and len(memo) == 1:
+                    left, reached, foretold = memo[0]
+                elif memo and not self._learns:
+                    left, reached, foretold = self._foretell(block, *memo[index][:2])
+                else:
+                    left, reached, foretold = self._foretell(block, *encode_pairs(self.encode, block))
                 error = (foretold - reached.detach()).square().mean()
                 inverse = self.features.loss(left, reached, block.actions) if self._learns else torch.zeros(())
                 self._fit.step(error + inverse)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from coex.bonuses import Bonus, BonusContext, Metrics, Rewarded
 from coex.bonuses.curiosity import InverseFeatures
-from coex.bonuses.parts import Fit, Moments, blocks, encode_pairs, seeded
+from coex.bonuses.parts import Fit, Moments, PairBlock, blocks, encode_pairs, seeded
 from coex.config.field import E3BConfig
 from coex.rollouts.rollout import Transitions
 
@@ -65,25 +65,28 @@ class E3BBonus(Bonus):
         features: Tensor = self.model.encoder(frames.to(self._device).permute(0, 3, 1, 2).float() / 255)
         return features
 
-    @torch.no_grad()
     def reward(self, rollout: Transitions) -> Rewarded:
-        bonuses = []
-        for block in blocks(rollout, VIEW, self.config.minibatch):
-            left, reached = encode_pairs(self.encode, block)
-            t, n = block.final_index.unbind(1)
-            first = self.encode(block.frames[t + 1, n]) if len(t) else reached.new_zeros(0, self.config.features)
-            bonuses.append(self.ellipses.bonus(left, reached, block.final_index.to(self._device), first).cpu())
-        bonus = torch.cat(bonuses)
+        parts = list(blocks(rollout, VIEW, self.config.minibatch))
+        with torch.set_grad_enabled(len(parts) == 1):  # the same pass rewards and teaches
+            pairs = [encode_pairs(self.encode, block) for block in parts]
+        bonus = torch.cat([self._bonus(block, *pair) for block, pair in zip(parts, pairs, strict=True)])
         if self.config.normalise:
             self._moments.update(bonus.flatten())
             bonus = bonus / self._moments.std.float()
-        return Rewarded(bonus)
+        return Rewarded(bonus, memo=pairs[0] if len(pairs) == 1 else None)
+
+    @torch.no_grad()
+    def _bonus(self, block: PairBlock, left: Tensor, reached: Tensor) -> Tensor:
+        t, n = block.final_index.unbind(1)
+        first = self.encode(block.frames[t + 1, n]) if len(t) else reached.new_zeros(0, self.config.features)
+        return self.ellipses.bonus(left, reached, block.final_index.to(self._device), first).cpu()
 
     def update(self, rollout: Transitions, rewarded: Rewarded) -> Metrics:
-        losses = []
+        losses, ready = [], rewarded.memo
         for _ in range(self.config.epochs):
             for block in blocks(rollout, VIEW, self.config.minibatch):
-                left, reached = encode_pairs(self.encode, block)
+                left, reached = ready or encode_pairs(self.encode, block)
+                ready = None
                 losses.append(self._fit.step(self.model.loss(left, reached, block.actions)))
         return {"e3b/loss_inverse": sum(losses) / len(losses)}
 

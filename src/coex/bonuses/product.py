@@ -24,11 +24,13 @@ class CoexE3BBonus(CoexBonus):
         self.e3b = E3BBonus(config.e3b, context._replace(seed=e3b_seed))
 
     def reward(self, rollout: Transitions) -> Rewarded:
-        counted = super().reward(rollout)
-        return counted._replace(bonus=counted.bonus * self.e3b.reward(rollout).bonus)
+        counted, episodic = super().reward(rollout), self.e3b.reward(rollout)
+        return counted._replace(bonus=counted.bonus * episodic.bonus, memo=(counted.memo, episodic.memo))
 
     def update(self, rollout: Transitions, rewarded: Rewarded) -> Metrics:
-        return super().update(rollout, rewarded) | self.e3b.update(rollout, rewarded)
+        counted, episodic = rewarded.memo
+        metrics = super().update(rollout, rewarded._replace(memo=counted))
+        return metrics | self.e3b.update(rollout, rewarded._replace(memo=episodic))
 
     def forget_episodes(self) -> None:
         super().forget_episodes()

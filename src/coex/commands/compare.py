@@ -1,9 +1,12 @@
 """`coex compare`: bonuses side by side on one game."""
 
 import argparse
+import contextlib
+import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +14,22 @@ from coex.commands.evaluate import whole_number
 from coex.errors import UsageError
 
 _PLAIN = "none"  # the learner without a bonus
+_SOME_FAILED = 1  # exit code
+_Planned = tuple[Path, Any, list[str]]  # a run's directory, configuration and command
 
 
 def add_commands(commands: Any) -> None:
     compare = commands.add_parser(
         "compare",
         help="bonuses side by side on one game: run what is missing, and write one page",
-        description="Run or resume what is missing, one run after the other, each in a process of its own, and write "
-        "one page: curves with intervals, rooms, states, steps a second, memory, and the time to a score. Ctrl-C "
-        "stops, and the same command goes on.",
+        description="Run or resume what is missing, each run in a process of its own, and write one page: curves with "
+        "intervals, rooms, states, steps a second, memory, and the time to a score. Ctrl-C stops, and the same command "
+        "goes on.",
         epilog="examples:\n"
         "  coex compare freeway --bonuses none,coex,rnd,cts --steps 2e5 --seeds 3\n"
         "  coex compare gym:MiniGrid-MultiRoom-N4-S5-v1 --level 5 --bonuses coex,e3b --set coex:bonus.state=xy "
         "--learners a2c,ppo --steps 2e5\n"
+        "  coex compare freeway --bonuses none,coex,rnd --steps 2e5 --seeds 3 --jobs 2\n"
         "  coex compare montezuma --bonuses coex,rnd --steps 5e5 --list > queue.sh",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -40,7 +46,12 @@ def add_commands(commands: Any) -> None:
     )
     compare.add_argument("--preset", metavar="NAME", default="default", help="as of 'coex train'")
     compare.add_argument("--envs", metavar="N", help="as of 'coex train'")
-    compare.add_argument("--workers", metavar="N", help="as of 'coex train'")
+    compare.add_argument("--workers", metavar="N", help="as of 'coex train' (with --jobs: its share of the cores)")
+    compare.add_argument(
+        "--jobs",
+        metavar="N",
+        help="so many runs at a time, each with its share of the cores; one that fails does not stop the others",
+    )
     compare.add_argument(
         "--set",
         metavar="[BONUS:]KEY=VALUE",
@@ -71,13 +82,13 @@ def _compare(options: argparse.Namespace) -> int:
     if options.list:
         print("".join(f"coex {shlex.join(command)}\n" for _, _, command in missing), end="")
         return 0
-    for number, (out, _, command) in enumerate([] if options.render else missing, start=1):
-        if not options.quiet:
-            print(f"[{number}/{len(missing)}] {out}", file=sys.stderr)
-        code = run_command(command)
-        if code:
-            return code
+    code = 0
+    if not options.render:
+        jobs = _jobs(options)
+        code = _run_in_turn(options, missing) if jobs is None else _run_at_once(options, missing, jobs)
     there = [out for out, _, _ in planned if (out / CONFIG).exists()]
+    if code and not (code == _SOME_FAILED and there):
+        return code
     if not there:
         raise UsageError(f"there is no run in {options.runs} to show yet: leave --render away")
     page = options.out or options.runs / f"{planned[0][0].parent.name}.html"
@@ -90,7 +101,64 @@ def _compare(options: argparse.Namespace) -> int:
         score=score,
     )
     print(page)
+    return code
+
+
+def _run_in_turn(options: argparse.Namespace, missing: Sequence[_Planned]) -> int:
+    """One after the other, each showing how it comes on; the first that fails is the last."""
+    for number, (out, _, command) in enumerate(missing, start=1):
+        _say(options, f"[{number}/{len(missing)}] {out}")
+        code = run_command(command)
+        if code:
+            return code
     return 0
+
+
+def _run_at_once(options: argparse.Namespace, missing: Sequence[_Planned], jobs: int) -> int:
+    """`jobs` at a time, as those of a grid."""
+    from coex.grid.attempts import forgive
+    from coex.grid.drive import drive, local_engine
+    from coex.grid.plan import GridConfig, PlannedRun, records_of
+    from coex.runs.files import CONFIG
+    from coex.runs.resume import check_same_config
+    from coex.runs.stopping import StopSignal
+
+    runs = []
+    for out, config, command in missing:
+        if (out / CONFIG).exists():
+            check_same_config(config, out)
+        name = str(out.relative_to(options.runs))
+        runs.append(PlannedRun(name, out, config, tuple(command), records_of(options.runs, name)))
+        forgive(runs[-1])  # who gives the command again wants another attempt
+    _say(options, f"{len(runs)} runs are missing, {jobs} at a time; 'coex watch {options.runs}' shows them")
+    grid = GridConfig(steps=1, cores=_cores(jobs), failures=1)
+    with contextlib.ExitStack() as stack:
+        stop = StopSignal()
+        submit = stack.enter_context(local_engine(grid.cores, jobs, stop.received))
+        stack.enter_context(stop)
+        failed = drive(runs, grid, submit, lambda text: _say(options, text), stop.received)
+    for run in failed:
+        print(f"coex: {run.name} failed; its last words are in {run.records.with_suffix('.log')}", file=sys.stderr)
+    if stop.code:
+        _say(options, "the runs are stopped and saved; the same command goes on")
+    return stop.code or (_SOME_FAILED if failed else 0)
+
+
+def _jobs(options: argparse.Namespace) -> int | None:
+    jobs = None if options.jobs is None else whole_number(options.jobs, "--jobs")
+    if jobs is not None and jobs < 1:
+        raise UsageError(f"--jobs takes at least 1, not {jobs}")
+    return jobs
+
+
+def _cores(jobs: int) -> int:
+    """Of each of so many runs at a time."""
+    return max(1, (os.cpu_count() or 1) // jobs)
+
+
+def _say(options: argparse.Namespace, text: str) -> None:
+    if not options.quiet:
+        print(text, file=sys.stderr, flush=True)
 
 
 def run_command(command: list[str]) -> int:
@@ -101,8 +169,8 @@ def run_command(command: list[str]) -> int:
         return 130
 
 
-def _plan(options: argparse.Namespace) -> list[tuple[Path, Any, list[str]]]:
-    """Every run's directory, configuration and command; mistakes show before the first one starts."""
+def _plan(options: argparse.Namespace) -> list[_Planned]:
+    """Every run; mistakes show before the first one starts."""
     from coex.config.presets import make_config
     from coex.config.settings import merge_settings, parse_assignments
     from coex.grid.plan import run_name
@@ -112,12 +180,15 @@ def _plan(options: argparse.Namespace) -> list[tuple[Path, Any, list[str]]]:
     if options.score is not None:
         _check_number(options.score)
     steps, seeds = whole_number(options.steps, "--steps"), whole_number(options.seeds, "--seeds")
+    jobs = _jobs(options)
+    if jobs is not None and options.workers is None:
+        options.workers = str(_cores(jobs))
     named = {"num_envs": options.envs, "num_workers": options.workers}
     settings = {"total_steps": steps} | {name: value for name, value in named.items() if value is not None}
     shared = ["--steps", str(steps), "--preset", options.preset]
     shared += [word for option in ("envs", "workers") if (value := getattr(options, option)) is not None
                for word in (f"--{option}", value)]  # fmt: skip
-    shared += ["--quiet"] if options.quiet else []
+    shared += ["--quiet"] if options.quiet or jobs is not None else []
     bonuses = _names(options.bonuses, "--bonuses")
     assignments = [_split(assignment, bonuses) for assignment in [*_level(options), *options.assignments]]
     planned = []

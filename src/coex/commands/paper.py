@@ -56,11 +56,11 @@ def _paper(options: argparse.Namespace) -> int:
     from coex.paper.curves import collect, extract
     from coex.paper.missing import run_missing
     from coex.paper.studies import find_study
-    from coex.runs.directory import CONFIG
+    from coex.runs.directory import CONFIG, runs_below
     from coex.runs.resume import run_config
 
     study = find_study(options.name) if options.name else None  # a mistake in the name comes before any work
-    for run in options.add:
+    for run in runs_below(options.add):
         print(extract(run, options.out))
         if lacking := lacking_settings(run_config(run), load_config(run / CONFIG)):
             names = ", ".join(lacking)

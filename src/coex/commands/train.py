@@ -136,8 +136,9 @@ def _learn(config: Any, out: Path, options: argparse.Namespace, *, resume: bool)
     if config.rate_decays and config.total_steps > config.schedule_steps:
         progress.say(f"the learning rate is 0 from step {config.schedule_steps:,} on (schedule_steps)")
     stop = StopSignal()
+    interrupting = stop.interrupting if is_first else stop.ending
     with stop:
-        summary = train(config, out, progress, stop.received, stop.interrupting, options.wandb, resume=resume)
+        summary = train(config, out, progress, stop.received, interrupting, options.wandb, resume=resume)
     if summary["finished"]:
         progress.say(
             f"best mean return of 40 episodes: {number(summary.get('max_return_mean40'))}; everything is in {out}"

@@ -11,6 +11,7 @@ import numpy as np
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from coex.paper.curves import Curve, find_curves
@@ -51,6 +52,45 @@ def draw_curves(study: Study, request: Request, *, metric: str = "return_mean40"
                 texts = ["" if value is None else f"{value:.5g}" for value in values]
                 writer.writerow([line.game, line.row.label, line.seeds, round(step), *texts])
     return [picture, table]
+
+
+def draw_panels(study: Study, request: Request, *, ylabel: str) -> list[Path]:
+    """`<name>.png`: a panel for each bonus of the first game, a colour for each learner, dashed without a bonus."""
+    game = request.games[0]
+    found = [line for row in study.our_rows() if (line := _line(row, game, request, "return_mean40"))]
+    bonuses = list(dict.fromkeys(_bonus(row) for row in study.our_rows() if _bonus(row)))
+    learners = list(dict.fromkeys(row.method.partition("+")[0] for row in study.our_rows()))
+    rows = math.ceil(len(bonuses) / _MAX_COLUMNS)
+    figure, grid = plt.subplots(
+        rows, _MAX_COLUMNS, figsize=(2.5 * _MAX_COLUMNS, 1.8 * rows + 0.6), layout="constrained", squeeze=False,
+        sharex=True, sharey=True,
+    )  # fmt: skip
+    for axes, bonus in zip(grid.flat, bonuses, strict=False):
+        seeds = max((line.seeds for line in found if _bonus(line.row) == bonus), default=0)
+        axes.set_title(f"{bonus} ({_seeds(seeds)})" if seeds else f"{bonus}: {NOT_RUN}", fontsize="small")
+        for line in found:
+            if _bonus(line.row) in ("", bonus):
+                colour = f"C{learners.index(line.row.method.partition('+')[0])}"
+                _draw_line(axes, line, colour, style="-" if _bonus(line.row) else ":")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda steps, _: count(steps)))
+        axes.tick_params(labelsize="x-small")
+    for axes in grid.flat[len(bonuses) :]:
+        axes.axis("off")
+    figure.supylabel(ylabel, fontsize="small")
+    keys = [Line2D([], [], color=f"C{k}", label=learner) for k, learner in enumerate(learners)]
+    keys.append(Line2D([], [], color="grey", linestyle=":", label="without a bonus"))
+    figure.legend(handles=keys, fontsize="small", frameon=False, ncols=len(keys), loc="outside lower center")
+    figure.suptitle(study.title, fontsize="medium")
+    request.out.mkdir(parents=True, exist_ok=True)
+    picture = Path(f"{request.out / study.stem(request.games)}.png")
+    figure.savefig(picture, dpi=_DPI)
+    plt.close(figure)
+    return [picture]
+
+
+def _bonus(row: Row) -> str:
+    return row.method.partition("+")[2]
 
 
 def _line(row: Row, game: str, request: Request, metric: str) -> Line | None:
@@ -96,11 +136,7 @@ def _panel(axes: Any, game: str, lines: Sequence[Line], study: Study) -> None:
         return
     for line in lines:
         colour = f"C{study.rows.index(line.row)}"  # a method has one colour in all panels
-        axes.plot(line.steps, line.value, color=colour, label=_label(line), linewidth=1.5)
-        if line.low is not None and line.high is not None:
-            axes.fill_between(line.steps, line.low, line.high, color=colour, alpha=0.2, linewidth=0)
-        elif line.seeds > 1:
-            axes.plot(line.steps, line.each.T, color=colour, alpha=0.3, linewidth=0.7)
+        _draw_line(axes, line, colour, label=_label(line))
     missing = [row.label for row in study.our_rows() if row not in [line.row for line in lines]]
     for label in missing:
         axes.plot([], [], color="none", label=f"{label}: {NOT_RUN}")
@@ -110,8 +146,20 @@ def _panel(axes: Any, game: str, lines: Sequence[Line], study: Study) -> None:
     axes.legend(fontsize=6.5, frameon=False, loc="upper left", bbox_to_anchor=(-0.1, -0.08))  # below the curves
 
 
+def _draw_line(axes: Any, line: Line, colour: str, *, label: str | None = None, style: str = "-") -> None:
+    axes.plot(line.steps, line.value, color=colour, label=label, linewidth=1.5, linestyle=style)
+    if line.low is not None and line.high is not None:
+        axes.fill_between(line.steps, line.low, line.high, color=colour, alpha=0.2, linewidth=0)
+    elif line.seeds > 1:
+        axes.plot(line.steps, line.each.T, color=colour, alpha=0.3, linewidth=0.7)
+
+
+def _seeds(number: int) -> str:
+    return f"{number} seed{'' if number == 1 else 's'}"
+
+
 def _label(line: Line) -> str:
-    seeds = f"{line.seeds} seed{'' if line.seeds == 1 else 's'}"
+    seeds = _seeds(line.seeds)
     published = line.row.published.get(line.game)
     paper = "" if published is None else f"; paper {number(published)} at {count(line.row.steps)}"
     return f"{line.row.label} ({seeds}{paper})"

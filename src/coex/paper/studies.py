@@ -11,6 +11,7 @@ from coex.paper import (
     curves_a2c,
     curves_ppo,
     curves_psi,
+    field,
     minigrid,
     ram_bound,
     room_ari,
@@ -25,7 +26,7 @@ _MODULES = (
     table1, table2, table_ppo, table_psi, curves_a2c, adm_distance, room_ari, curves_ppo, ram_bound,
     cluster_samples, adm_ablation, adm_ablation_agent, curves_psi,
 )  # fmt: skip
-_OURS = (curves_a2c.ALL_METHODS, minigrid.STUDY, minigrid.PPO_STUDY)
+_OURS = (curves_a2c.ALL_METHODS, minigrid.STUDY, minigrid.PPO_STUDY, *field.STUDIES)
 STUDIES = {study.name: study for study in (*(module.STUDY for module in _MODULES), *_OURS)}
 
 

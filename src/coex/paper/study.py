@@ -75,16 +75,25 @@ PLAIN_LOSSES = {
     "bonus.adm.propensity_clip": "0.0",
 }
 NO_CELL_LOSS, NO_ENTROPY_LOSS = {"bonus.adm.cell_loss": "false"}, {"bonus.adm.entropy_loss": "false"}
-LAYOUT = {"env.levels": "1", "env.first_level": "5"}
+
+
+def layout(number: int) -> dict[str, str]:
+    """The settings with which every episode of a Gymnasium environment begins in the same layout."""
+    return {"env.levels": "1", "env.first_level": str(number)}
+
+
+LAYOUT = layout(5)
 FINE_ROOMS = {"bonus.clusters.threshold": "0.2"}
 TWO_VALUES = {"learner.two_value_heads": "true"}
+PLAIN_REWARDS = {"reward.unit": "one"}
 _NAMES: Mapping[str, Mapping[str, str]] = {
     "paper-losses": PLAIN_LOSSES,
     "no-cell-loss": NO_CELL_LOSS,
     "no-entropy-loss": NO_ENTROPY_LOSS,
-    "layout-5": LAYOUT,
+    **{f"layout-{number}": layout(number) for number in (5, 6, 7)},
     "fine-rooms": FINE_ROOMS,
     "two-values": TWO_VALUES,
+    "plain-rewards": PLAIN_REWARDS,
 }
 
 

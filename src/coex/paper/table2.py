@@ -26,6 +26,7 @@ ROWS = (
 NOTES = (
     "DQN-PixelCNN's 5501 on Qbert is its source's score on Solaris, a column off; the source has none on Qbert.",
     "A3C+'s 142 on Montezuma's Revenge is with episodes that end with a life; without, as CoEX plays, it is 1,127.",
+    "PPO's score on Montezuma's Revenge is 1,797 in the paper's text; the source it names (RND) has 2,497.",
 )
 
 STUDY = Study("table2", "Table 2: other exploration methods", published.GAMES, ROWS, draw_table, notes=NOTES)

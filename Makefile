@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint bench docs clean environment
+.PHONY: help setup browser demo test check lint bench docs clean environment
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -22,6 +22,13 @@ help: ## show this list
 
 setup: $(READY) ## install everything into .venv
 	@echo "$(VENV) is ready."
+
+# Only where nobody has to be asked for it: elsewhere the tests that need it are skipped, and say so.
+browser: ## install chromium, in which the tests try the live page, where that takes nothing but apt-get
+	@command -v chromium chromium-browser google-chrome > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
+		&& echo "Installing chromium." && { DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium > /dev/null 2>&1 \
+		|| { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium; } > /dev/null 2>&1; }; } \
+		|| echo "chromium could not be installed: the live page is not tried in a browser"
 
 # The live page opens while it trains, and the report at the end, where there is a screen; their places are printed.
 demo: $(READY) ## train two agents to cross Freeway's road, without and with CoEX, in two minutes; watch, film and compare them
@@ -50,10 +57,11 @@ lint: $(READY)
 	@$(BIN)/python -m mypy
 	@$(BIN)/lint-imports
 
-bench: $(READY) ## steps/s beside Stable-Baselines3's and a bare loop's, in about 40 minutes, then what each bonus costs (a look: make bench ARGS=--quick)
+bench: $(READY) ## steps/s beside Stable-Baselines3's and a bare loop's, in about 40 minutes, then what each bonus costs, and runs on several processes (a look: make bench ARGS=--quick)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]" --constraint constraints.txt
 	@$(BIN)/python -m benchmarks.speed $(ARGS)
 	@$(BIN)/python -m benchmarks.bonuses $(if $(findstring --quick,$(ARGS)),--quick)
+	@$(BIN)/python -m benchmarks.scale $(if $(findstring --quick,$(ARGS)),--quick)
 
 # The Markdown that GitHub shows, and the docstrings of the public names; a warning is an error.
 docs: $(READY) ## build the documentation's site, docs/_build/html/index.html

@@ -309,7 +309,7 @@ def a2c_loss(network: ActorCritic, rollout: Rollout, returns: Tensor, advantages
     value_loss = 0.5 * (values - returns.flatten()).square().mean()
     # The entropy's logarithm pulls the harder the lower it is. The paper has the entropy itself.
     entropy, most = -(log_probs.exp() * log_probs).sum(-1).mean(), log(log_probs.shape[-1])
-    entropy_bonus = most * (entropy / most).clamp(min=1e-4).log()
+    entropy_bonus = most * (most / log(3)) * (entropy / most).clamp(min=1e-4).log()
     return policy_loss - ENTROPY_WEIGHT * entropy_bonus + VALUE_WEIGHT * value_loss
 
 

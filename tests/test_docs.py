@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.scale import SOURCES, TABLES, with_tables
 from coex.cli import main
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -71,6 +72,14 @@ def test_speeds_are_those_of_the_benchmark(page: str) -> None:
     said = re.findall(r"^\| `([a-z0-9+]+)` \| (\d+) ", (root / page).read_text(), re.MULTILINE)
     assert said
     assert {method: int(rate) for method, rate in said} == {method: round(measured[method]) for method, _ in said}
+
+
+def test_the_page_of_scale_has_the_figures_of_the_benchmark() -> None:
+    page, file = (DOCS / "scale.md").read_text(), DOCS.parent / "results" / "scale.json"
+    results = json.loads(file.read_text()) if file.exists() else {}
+    assert with_tables(page, results) == page
+    parts = [SOURCES.get(name, name) for name in TABLES]
+    assert page.count("Not measured yet.") == sum(part not in results for part in parts)
 
 
 def test_readmes_python_runs_as_a_script(tmp_path: Path) -> None:

@@ -276,7 +276,7 @@ def test_updates_are_the_librarys(example: ModuleType, config: RunConfig, make_r
         entropy = torch.tensor(metrics["entropy"])
         most = float(np.log(ACTIONS))
         expected = metrics["policy_loss"] + config.learner.value_weight * metrics["value_loss"]
-        expected -= config.learner.entropy_weight * most * (entropy / most).log().item()
+        expected -= config.learner.entropy_weight * most**2 / float(np.log(3)) * (entropy / most).log().item()
         assert loss == pytest.approx(expected, rel=1e-4)
         assert_same_gradients(ours.network, theirs.network, 1e-4)
         assert ours.optimizer.param_groups[0]["lr"] == pytest.approx(metrics["learning_rate"])

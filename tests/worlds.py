@@ -16,8 +16,9 @@ class Rooms(gymnasium.Env[np.ndarray, int]):
     action_space = spaces.Discrete(2)
     observation_space = spaces.Box(0, 255, (SIDE, SIDE, 3), np.uint8)
 
-    def __init__(self, rooms: int, render_mode: str | None = None) -> None:
+    def __init__(self, rooms: int, reward: float = 1.0, render_mode: str | None = None) -> None:
         self.render_mode = render_mode
+        self._reward = reward
         self._walls = np.random.default_rng(0).integers(0, 256, (rooms, PLACES, PLACES, 3)).astype(np.uint8)
         self._place = 0
 
@@ -30,7 +31,7 @@ class Rooms(gymnasium.Env[np.ndarray, int]):
         goal = len(self._walls) * PLACES - 1
         self._place = int(np.clip(self._place + (1 if action else -1), 0, goal))
         arrived = self._place == goal
-        return self._look(), float(arrived), arrived, False, {}
+        return self._look(), self._reward * arrived, arrived, False, {}
 
     def _look(self) -> np.ndarray:
         room, column = divmod(self._place, PLACES)
@@ -42,4 +43,6 @@ class Rooms(gymnasium.Env[np.ndarray, int]):
 
 
 gymnasium.register("CoexRoom-v0", entry_point=Rooms, max_episode_steps=16, kwargs={"rooms": 1})
+for name, reward in (("Little", 2.0**-7), ("Much", 2.0**7)):
+    gymnasium.register(f"Coex{name}-v0", entry_point=Rooms, max_episode_steps=16, kwargs={"rooms": 1, "reward": reward})
 gymnasium.register("CoexRooms-v0", entry_point=Rooms, max_episode_steps=60, kwargs={"rooms": 6})

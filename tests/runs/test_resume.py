@@ -25,7 +25,7 @@ from coex.cli import main
 from coex.config.learners import RewardConfig
 from coex.config.presets import make_config
 from coex.errors import CoexError, UsageError
-from coex.learners.batch import Rewards, make_rewards
+from coex.learners.batch import LargestReward, Rewards, make_rewards
 from coex.runs.checkpoints import CheckpointStore
 from coex.runs.directory import read_metrics
 from coex.runs.lock import RunLock
@@ -357,8 +357,8 @@ def test_a_checkpoint_without_a_setting_of_today_is_refused(run: Path) -> None:
 
 
 def test_a_loss_that_is_no_number_names_the_last_good_checkpoint(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def poisoned(rewards: torch.Tensor, bonus: torch.Tensor, config: RewardConfig) -> Rewards:
-        return make_rewards(torch.full_like(rewards, float("nan")), bonus, config)
+    def poisoned(rewards: torch.Tensor, bonus: torch.Tensor, config: RewardConfig, largest: LargestReward) -> Rewards:
+        return make_rewards(torch.full_like(rewards, float("nan")), bonus, config, largest)
 
     monkeypatch.setattr("coex.training.agent.make_rewards", poisoned)
     with pytest.raises(CoexError, match=r"step 400: .* nan.*step-000000000400"):
@@ -372,14 +372,16 @@ def test_a_full_disk_keeps_the_previous_checkpoint_and_training(run: Path, capsy
     config = configure("a2c+coex", total_steps=700, checkpoint={"every_steps": 100})
     calls = iter(range(1_000))
 
-    def make_room() -> bool:
-        if next(calls) == 8:  # after the checkpoint of step 500 was due
+    def fill_then_make_room() -> bool:
+        call = next(calls)
+        if call == 0:  # once the environments have their shared memory, which is a file, too
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
+        if call == 8:  # after the checkpoint of step 500 was due
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         return False
 
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
     try:
-        summary = train(config, run, should_stop=make_room, resume=True)
+        summary = train(config, run, should_stop=fill_then_make_room, resume=True)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (summary["step"], summary["finished"]) == (700, True)

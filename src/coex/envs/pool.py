@@ -2,7 +2,7 @@
 
 import ctypes
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.sharedctypes import RawArray
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -126,6 +126,8 @@ class _PoolWorker:
     def answer(self, request: str, payload: Any, members: slice) -> Any:
         if request == "play":
             return [self._slots[plan.slot].play(plan) for plan in payload]
+        if request == "play each":
+            return (self._slots[plan.slot].play(plan) for plan in payload)
         return [self._slots[slot].saves[step].pack() for slot, step in payload]
 
     def close(self) -> None:
@@ -179,24 +181,35 @@ class GamePool:
 
     def play(self, plans: Sequence[Plan]) -> list[Played]:
         """Plays at most one plan a slot, and returns what became of each, in the order of the plans."""
-        return self._ask("play", plans, [plan.slot for plan in plans])
+        return self._gather("play", plans, [plan.slot for plan in plans])
+
+    def play_each(self, plans: Sequence[Plan]) -> Iterator[Played]:
+        """Yields what `play` returns, each as soon as it is known: others are still played while it is looked at."""
+        asked = self._ask("play each", plans, [plan.slot for plan in plans])
+        players = {i: worker for worker, indices in asked for i in indices}
+        for i in range(len(plans)):
+            yield players[i].receive()
 
     def fetch(self, saves: Sequence[tuple[int, int]]) -> list[bytes]:
         """Returns the games that slots saved after so many steps since their starts, packed; empty without saving."""
         if not self._restores:
             return [b""] * len(saves)
-        return self._ask("fetch", saves, [slot for slot, _ in saves])
+        return self._gather("fetch", saves, [slot for slot, _ in saves])
 
-    def _ask(self, request: str, payload: Sequence[Any], slots: Sequence[int]) -> list[Any]:
+    def _gather(self, request: str, payload: Sequence[Any], slots: Sequence[int]) -> list[Any]:
+        answers: list[Any] = [None] * len(payload)
+        for worker, indices in self._ask(request, payload, slots):
+            for i, answer in zip(indices, worker.receive(), strict=True):
+                answers[i] = answer
+        return answers
+
+    def _ask(self, request: str, payload: Sequence[Any], slots: Sequence[int]) -> list[tuple[Channel, list[int]]]:
+        """Asks the workers of some slots; returns each with the places of its part of the payload."""
         mine = [[i for i, slot in enumerate(slots) if share.start <= slot < share.stop] for share in self._shares]
         asked = [(worker, indices) for worker, indices in zip(self._workers, mine, strict=True) if indices]
         for worker, indices in asked:
             worker.send(request, [payload[i] for i in indices])
-        answers: list[Any] = [None] * len(payload)
-        for worker, indices in asked:
-            for i, answer in zip(indices, worker.receive(), strict=True):
-                answers[i] = answer
-        return answers
+        return asked
 
     def close(self) -> None:
         """Ends the workers; calling it again does nothing."""

@@ -4,7 +4,8 @@ A view's shape says what it is: (H, W) is grey, (H, W, 3) is RGB, (H, W, 4) is t
 last, and (128,) is the console's memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import cv2
@@ -38,7 +39,8 @@ def push_frame(stack: Frame, frame: Frame, fresh: bool) -> None:
     """Moves `stack` (84, 84, 4) on by one frame; an episode begins with black ones before its first."""
     if fresh:
         stack[...] = 0
-    stack[..., :-1] = stack[..., 1:].copy()
+    words = stack.view("<u4")  # a pixel's four frames, the oldest in the lowest byte
+    words >>= 8
     stack[..., -1] = frame
 
 
@@ -89,7 +91,43 @@ def paint_pictures(views: Views, pictures: Pictures, fresh: NDArray[np.bool_], e
 def paint_picture(out: Views, rgb: Frame, *, fresh: bool) -> None:
     """Fills the views of `out` from one RGB picture (H, W, 3)."""
     rgb = np.ascontiguousarray(rgb)
-    paint_frames(out, np.asarray(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), np.uint8), rgb, fresh)
+    paint_frames(out, _grey_of(rgb), rgb, fresh)
+
+
+def _grey_of(rgb: Frame) -> Frame:
+    return np.asarray(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), np.uint8)
+
+
+class ShrunkPictures:
+    """What views show of pictures that were seen before: in a small world, shrinking takes most of a step's time.
+
+    A picture's key says all that is on it. Beyond so many bytes, the frames not asked for longest are dropped.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes, self._bytes = most_bytes, 0
+        self._frames: OrderedDict[Hashable, Frame] = OrderedDict()
+
+    def paint(self, out: Views, rgb: Frame, *, key: Hashable, fresh: bool) -> None:
+        """Does what `paint_picture` does, bit by bit."""
+        for view in out.values():
+            frame = self._shrink(rgb, key, view.shape[0], view.shape[1], is_rgb=view.shape[2:] == (3,))
+            if view.shape[2:] == (STACK,):
+                push_frame(view, frame, fresh)
+            else:
+                view[...] = frame
+
+    def _shrink(self, rgb: Frame, key: Hashable, height: int, width: int, *, is_rgb: bool) -> Frame:
+        whole = (key, height, width, is_rgb)
+        frame = self._frames.get(whole)
+        if frame is not None:
+            self._frames.move_to_end(whole)
+            return frame
+        frame = self._frames[whole] = _resize(rgb if is_rgb else _grey_of(rgb), height, width)
+        self._bytes += frame.nbytes
+        while self._bytes > self._most_bytes:
+            self._bytes -= self._frames.popitem(last=False)[1].nbytes
+        return frame
 
 
 class _Target(NamedTuple):

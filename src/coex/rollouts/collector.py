@@ -195,7 +195,7 @@ class _Record:
         self.terminated, self.truncated = torch.zeros((2, steps, envs), dtype=torch.bool)
 
     def parts(self) -> list[Tensor]:
-        """Returns what every process has to know of every environment: 42 bytes a step, and 4 at the end."""
+        """Returns what every process has to know of every environment: 46 bytes a step, and 4 at the end."""
         whole = [self.actions, self.lengths, self.log_probs, self.values, self.end_values, self.rewards, self.scores]
         return [*whole, self.terminated, self.truncated, self.last_values[None]]
 

@@ -240,3 +240,12 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     scratch.replace(path)
+
+
+def runs_below(paths: Iterable[Path]) -> list[Path]:
+    """Returns the runs, each directory of many (a grid's, say) replaced by those that it holds, in order."""
+    found: list[Path] = []
+    for path in paths:
+        below = [] if (path / CONFIG).exists() else sorted(place.parent for place in path.glob(f"*/*/{CONFIG}"))
+        found += below or [path]
+    return found

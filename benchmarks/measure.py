@@ -68,6 +68,8 @@ def time_ours(row: Row, settings: Settings, seed: int) -> float:
             str(settings.steps),
             "--seed",
             str(seed),
+            "--set",
+            f"learner.precision={row.precision}",
         ]
         run([command, *arguments, "--device", settings.device, *row.options, "--out", str(out), "--quiet"])
         return steady_rate(read_points(out / "metrics.jsonl"), settings.warmup_steps)

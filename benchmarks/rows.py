@@ -1,8 +1,10 @@
 """What is compared: one entry a row of the table."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 GAME = "MontezumaRevenge"
@@ -35,6 +37,7 @@ class Row:
     options: tuple[str, ...] = ()
     # How often the update sees each sample: with acting, it fixes the policy network's work a step.
     epochs: int = 1
+    precision: str = "float32"  # of the policy network's products; the peers' are float32
 
 
 def make_peers(algorithm: str, environments: int, arguments: dict[str, Any]) -> tuple[Peer, ...]:
@@ -67,10 +70,18 @@ PPO_PEERS = make_peers(
 # The peers' environments have no-ops, and no sticky actions; the peers make every pass.
 PPO_OPTIONS = ("--envs", "8", "--sticky", "0", "--set", "env.max_noops=30", "--set", "learner.max_kl=0")
 
-ROWS = (
+PLAIN_ROWS = (
     Row(name="a2c", method="a2c", peers=A2C_PEERS, options=("--envs", "16")),
     # Beside the same plain peers: what CoEX costs is ours to pay.
     Row(name="a2c+coex", method="a2c+coex", peers=A2C_PEERS, options=("--envs", "16")),
     Row(name="ppo", method="ppo", peers=PPO_PEERS, options=PPO_OPTIONS, epochs=4),
     Row(name="ppo+coex", method="ppo+coex", peers=PPO_PEERS, options=PPO_OPTIONS, epochs=4),
+)
+# Each once more with the option that most gains from a processor that multiplies in bfloat16.
+ROWS = tuple(
+    replace(row, name=row.name + suffix, precision=precision)
+    for _, block in groupby(PLAIN_ROWS, attrgetter("peers"))
+    for rows in [list(block)]
+    for suffix, precision in (("", "float32"), (" in bfloat16", "bfloat16"))
+    for row in rows
 )

@@ -64,6 +64,7 @@ def summarise(row: Row, rates: dict[str, list[float]], policies: dict[str, dict[
     return {
         "row": row.name,
         "epochs": row.epochs,
+        "precision": row.precision,
         "ours_steps_per_second": ours,
         "ours_median": median(ours),
         "peers": peers,
@@ -123,11 +124,16 @@ def render_rows(rows: Sequence[dict[str, Any]]) -> str:
     """One line a row: medians with their spread, ours over each peer's, and the share of the bound."""
     lines = [["row", "ours, steps/s", *(peer["label"] for peer in rows[0]["peers"]), "of the bound"]]
     for row in rows:
-        share = row["ours_median"] / row["bounds"]["emulation_and_network"]
+        share = f"{row['ours_median'] / row['bounds']['emulation_and_network']:.0%}" if is_bounded(row) else ""
         peers = [render_peer(peer) for peer in row["peers"]]
-        lines.append([row["row"], with_spread(row["ours_steps_per_second"]), *peers, f"{share:.0%}"])
+        lines.append([row["row"], with_spread(row["ours_steps_per_second"]), *peers, share])
     widths = [max(map(len, column)) + 3 for column in zip(*lines, strict=True)]
     return "\n".join("".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def is_bounded(row: dict[str, Any]) -> bool:
+    """Whether the network's limit, a product in float32, is one for this row."""
+    return bool(row["precision"] == "float32")
 
 
 def render_peer(peer: dict[str, Any]) -> str:
@@ -147,7 +153,7 @@ def render_limits(limits: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str
     ]
     for label, key in (("no view", "vector_without_views"), ("the policy's view", "vector_policy_view")):
         entries.append((f"our environments, {label}", rates[key], f"{rates[key] / bare:.0%} of bare"))
-    for row in rows:
+    for row in filter(is_bounded, rows):
         bound = row["bounds"]
         work = f"{bound['flops_per_step'] / 1e6:.0f} MFLOP a step at {gemm / 1e9:.0f} GFLOP/s"
         entries.append((f"{row['row']}: policy network", bound["network"], work))

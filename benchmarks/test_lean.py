@@ -6,7 +6,7 @@ import torch
 
 from benchmarks import lean
 from benchmarks.network import policy_network
-from benchmarks.rows import GAME, ROWS
+from benchmarks.rows import GAME, PLAIN_ROWS
 from coex.envs.atari import AtariGame
 from coex.envs.game_config import GameConfig
 from coex.learners.networks import ActorCritic
@@ -21,7 +21,7 @@ def make_environments(simulator: str, **arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("simulator", lean.SIMULATORS)
-@pytest.mark.parametrize("row", [ROWS[0], ROWS[2]], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [PLAIN_ROWS[0], PLAIN_ROWS[2]], ids=lambda row: row.name)
 def test_lean_loop_trains(simulator: str, row: Any) -> None:
     algorithm, settings = row.peers[1].algorithm, lean.Settings(**row.peers[1].arguments | SHORT)
     torch.manual_seed(0)

@@ -11,7 +11,7 @@ import torch
 from benchmarks import bonuses, footprint, lean, machine, speed
 from benchmarks.measure import BenchmarkError, Settings, read_points, run, steady_rate
 from benchmarks.network import flops_per_sample, policy_network
-from benchmarks.rows import GAME, ROWS, Peer, Row
+from benchmarks.rows import GAME, PLAIN_ROWS, ROWS, Peer, Row
 from coex.cli import _parser
 from coex.commands.train import _run_config
 
@@ -77,6 +77,9 @@ def test_table_shows_medians_ratios_and_share_of_the_bound() -> None:
         "80%",
     ]
     assert "95% of bare" in speed.render_limits(LIMITS, [row])
+    faster = row | {"row": "a2c in bfloat16", "precision": "bfloat16"}
+    assert "80%" not in speed.render_rows([faster])
+    assert "a2c in" not in speed.render_limits(LIMITS, [faster])
 
 
 def test_rows_with_the_same_peers_share_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +94,7 @@ def test_rows_with_the_same_peers_share_their_runs(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(speed, "probe", lambda peer, settings: {"default": 1.0})
     monkeypatch.setattr(speed, "time_ours", partial(time, 4.0))
     monkeypatch.setattr(speed, "time_peer", partial(time, 2.0))
-    a2c, coex = speed.measure_rows(ROWS[:2], Settings(rounds=2))
+    a2c, coex = speed.measure_rows(PLAIN_ROWS[:2], Settings(rounds=2))
     once = ["a2c", "a2c+coex", "SB3", "lean, ALE"]
     assert runs == once + once[::-1]
     assert [peer.get("ratio") for peer in coex["peers"]] == [2.0, 2.0, None]
@@ -108,10 +111,11 @@ def test_a_failing_run_says_why() -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_every_row_names_runs_that_can_be_configured(row: Row) -> None:
     """All sides collect and learn from the same amount."""
-    options = _parser().parse_args(["train", GAME, "--method", row.method, *row.options])
+    precision = ("--set", f"learner.precision={row.precision}")
+    options = _parser().parse_args(["train", GAME, "--method", row.method, *row.options, *precision])
     config = _run_config(options)
     assert (config.env.frame_skip, config.env.sticky, config.env.max_noops) == (4, 0, 30)
-    assert config.learner.precision == "float32"
+    assert config.learner.precision == ("bfloat16" if "bfloat16" in row.name else "float32")
     assert getattr(config.learner, "max_kl", 0) == 0  # no pass is left out
     epochs, minibatches = (getattr(config.learner, name, 1) for name in ("num_epochs", "num_minibatches"))  # A2C: 1
     for peer in row.peers:

@@ -20,6 +20,7 @@ import minigrid
 import numpy as np
 import torch
 from gymnasium import spaces
+from minigrid.core.constants import OBJECT_TO_IDX, STATE_TO_IDX
 from stable_baselines3 import PPO
 from stable_baselines3.common.atari_wrappers import AtariWrapper
 from stable_baselines3.common.callbacks import BaseCallback
@@ -32,37 +33,31 @@ from coex.training.evidence import location_errors
 
 GAME = "MontezumaRevenge"
 FOUR_ROOMS, LAYOUT = "MiniGrid-MultiRoom-N4-S5-v1", 5
-DOORS = 3
+NUM_THINGS, NUM_STATES = len(OBJECT_TO_IDX), len(STATE_TO_IDX)  # what a square holds; how a door stands
 ROOMS_WEIGHT = 0.5  # of the bonus beside a reward that VecNormalize has scaled
 NUM_ENVS, NUM_STEPS = 8, 128
 OUT = Path("results") / "plugin"
 
 
-class Places(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """One layout; the policy is told where the agent is, which way it looks and which doors are open."""
+class OneLayout(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Episodes of one layout, of which the policy sees MiniGrid's own observation: the 7×7 squares before it."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
-        self._world: Any = env.unwrapped
-        self._eye = np.eye(env.get_wrapper_attr("width"), dtype=np.float32)
-        self.observation_space = spaces.Box(0, 1, (2 * len(self._eye) + 4 + DOORS,), np.float32)
+        self.observation_space = spaces.Box(0, 1, (7 * 7 * (NUM_THINGS + NUM_STATES),), np.float32)
 
-    def _observe(self) -> np.ndarray:
-        world = self._world
-        x, y = world.agent_pos
-        return np.concatenate(
-            [self._eye[x], self._eye[y], self._eye[world.agent_dir, :4], [d.is_open for d in self._doors]],
-            dtype=np.float32,
-        )
+    def _observe(self, observation: dict[str, Any]) -> np.ndarray:
+        things, _, states = np.moveaxis(observation["image"], -1, 0)
+        kinds = [np.eye(NUM_THINGS)[things], np.eye(NUM_STATES)[states]]  # (7, 7, …) each
+        return np.concatenate(kinds, axis=-1, dtype=np.float32).ravel()
 
     def reset(self, **kwargs: Any) -> tuple[np.ndarray, dict[str, Any]]:
-        _, info = self.env.reset(**(kwargs | {"seed": LAYOUT}))
-        self._doors = [thing for thing in self._world.grid.grid if thing is not None and thing.type == "door"]
-        return self._observe(), info
+        observation, info = self.env.reset(**(kwargs | {"seed": LAYOUT}))
+        return self._observe(observation), info
 
     def step(self, action: Any) -> tuple[np.ndarray, Any, bool, bool, dict[str, Any]]:
-        _, reward, terminated, truncated, info = self.env.step(action)
-        return self._observe(), reward, terminated, truncated, info
+        observation, *rest = self.env.step(action)
+        return self._observe(observation), *rest
 
 
 def atari(*, with_pictures: bool) -> VecEnv:
@@ -74,7 +69,7 @@ def atari(*, with_pictures: bool) -> VecEnv:
 
 def four_rooms(seed: int) -> VecEnv:
     gymnasium.register_envs(minigrid)
-    env = make_vec_env(FOUR_ROOMS, NUM_ENVS, seed=seed, wrapper_class=with_frames(Places))
+    env = make_vec_env(FOUR_ROOMS, NUM_ENVS, seed=seed, wrapper_class=with_frames(OneLayout))
     return VecNormalize(env, norm_obs=False)
 
 

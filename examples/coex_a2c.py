@@ -35,10 +35,10 @@ GRID, CELLS, FEATURES, PIXEL_MEAN, PIXEL_STD = 9, 81, 16, 60.0, 50.0  # of the A
 ADM_LEARNING_RATE, ADM_MAX_GRAD_NORM, ADM_ENTROPY_WEIGHT = 1e-3, 10.0, 0.001  # the last is λ_ent
 PROPENSITY_CLIP = 5.0  # of the transitions' weights; the paper has none
 MIN_POLICY_ENTROPY = 0.2  # from a policy that is more sure nothing is learned; the paper always learns
-CONTRAST = 300.0  # of the differences between frames; the paper has the plain ones
-LEAK = 0.1  # of softmax's gradient into sparsemax's; the paper has none
+CONTRAST, LEAK = 300.0, 0.1  # of frames' differences; of softmax's gradient into sparsemax's. The paper has neither
 UNCHANGED = 1e-5  # features that differ by less are of equal pixels
-FOUND_AT, FOUND_BY, SKILL_STEPS = 1.5, 50_000, 5_000  # when the policy begins to learn; the paper's does at once
+FOUND_AT, FOUND_BY, SKILL_STEPS = 1.5, 75_000, 5_000  # when the policy begins to learn; the paper's does at once
+JOYSTICK = "- F U R L D UR UL DR DL UF RF LF DF URF ULF DRF DLF"  # directions and the button, guessed apart
 TAU, EMBEDDING, PROJECTION_SCALE = 0.7, 64, 0.7  # of rooms
 
 
@@ -110,7 +110,9 @@ class AttentiveDynamicsModel(nn.Module):
         shapes = (3, 8, 4, 2), (8, 8, 3, 2), (8, 16, 3, 2), (16, FEATURES, 3, 2)  # 160 → 79 → 39 → 19 → 9
         layers = [layer for shape in shapes for layer in (smooth_convolution(*shape), nn.LeakyReLU(0.2))]
         self.encoder = nn.Sequential(*layers)
-        self.cell_head = mlp(2 * FEATURES, 256, 128, num_actions)
+        steers = [[float(control in action) for control in "URLDF"] for action in JOYSTICK.split(" ")]  # (18, 5)
+        self.controls = torch.tensor(steers) if num_actions == len(steers) else torch.eye(num_actions)  # (A, C)
+        self.cell_head = mlp(2 * FEATURES, 256, 128, self.controls.shape[1])
         self.attention_head = mlp(FEATURES, 64, 64, 1)
 
     def encode(self, frames: Tensor) -> Tensor:
@@ -123,7 +125,7 @@ class AttentiveDynamicsModel(nn.Module):
         """Computes e of Eq. 2: the features of two frames, (…, 81, 16) each → (…, 81, A)."""
         # Steep for the small differences that a small sprite makes, flat for those of large ones.
         difference = torch.asinh(CONTRAST * (current - previous))
-        return self.cell_head(torch.cat([difference, current], -1))
+        return self.cell_head(torch.cat([difference, current], -1)) @ self.controls.T
 
     def attend(self, features: Tensor) -> Tensor:
         """Computes α of Eq. 3: (…, 81, 16) → (…, 81), a distribution over the cells."""
@@ -145,14 +147,13 @@ class AttentiveDynamicsModel(nn.Module):
         losses = action_loss + (cell_loss * changed).sum(-1) + ADM_ENTROPY_WEIGHT * negative_entropy  # (T, N)
         # Weights of 1/π make all actions about as frequent everywhere: the place alone does not tell them.
         weights = ((-rollout.log_probs).exp() / logits.shape[-1]).clamp(max=PROPENSITY_CLIP)  # (T, N)
-        accuracy = (mixed.argmax(-1) == rollout.actions).float().mean().item()
-        return (weights * losses).sum() / weights.sum(), accuracy
+        return (weights * losses).sum() / weights.sum(), (mixed.argmax(-1) == rollout.actions).float().mean().item()
 
 
 def orthogonal(layer: nn.Conv2d | nn.Linear, gain: float = sqrt(2)) -> nn.Conv2d | nn.Linear:
     """Draws a layer's weights."""
-    nn.init.orthogonal_(layer.weight, gain)
     nn.init.zeros_(layer.bias)
+    nn.init.orthogonal_(layer.weight, gain)
     return layer
 
 
@@ -186,8 +187,7 @@ def smooth(attention: Tensor, ended: Tensor, carried: Tensor, opening: Tensor) -
     """Computes (T, N, 81) ᾱ_t = (1 − ω) ᾱ_{t−1} + ω α_t with ω = max α_t (section 3.2), and what to carry on from."""
     smoothed = []
     for t, alpha in enumerate(attention):
-        omega = alpha.amax(-1, keepdim=True)
-        smoothed.append((1 - omega) * carried + omega * alpha)
+        smoothed.append(carried.lerp(alpha, alpha.amax(-1, keepdim=True)))
         carried = torch.where(ended[t, :, None], opening[t], smoothed[t])  # an episode begins with α on its first frame
     return torch.stack(smoothed), carried
 
@@ -337,8 +337,7 @@ class A2C:
         variance = max(self.squares / self.steps - (self.total / self.steps) ** 2, 1e-16)
         rewards = (rewards / sqrt(variance)).clamp(-MAX_SCALED_REWARD, MAX_SCALED_REWARD)
         returns = lambda_returns(rollout, rewards)
-        # In units of their root mean square in recent rollouts.
-        advantages = returns - rollout.values
+        advantages = returns - rollout.values  # in units, below, of their root mean square in recent rollouts
         self.square += RECENT_SHARE * (advantages.square().mean().item() - self.square)
         self.share += RECENT_SHARE * (1 - self.share)
         advantages = advantages / max(sqrt(self.square / self.share), 1e-8) * (not hold_policy)

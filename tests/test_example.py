@@ -30,7 +30,7 @@ from coex.rollouts.rollout import Rollout
 import torch  # isort: skip
 
 FILE = Path(__file__).parent.parent / "examples" / "coex_a2c.py"
-ACTIONS, TOTAL_STEPS = 6, 1_000
+ACTIONS, TOTAL_STEPS = 18, 1_000
 MakeRollout = Callable[..., Rollout]
 
 
@@ -125,6 +125,7 @@ def test_its_settings_are_the_defaults(example: ModuleType, config: RunConfig) -
     adm = ADMConfig(
         entropy_weight=example.ADM_ENTROPY_WEIGHT,
         learning_rate=example.ADM_LEARNING_RATE,
+        joystick=True,
         propensity_clip=example.PROPENSITY_CLIP,
         min_policy_entropy=example.MIN_POLICY_ENTROPY,
         contrast=example.CONTRAST,

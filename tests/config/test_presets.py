@@ -35,7 +35,10 @@ def test_the_papers_preset_is_the_papers() -> None:
         False,
     )
     assert make_config("hero", "a2c", preset="paper").reward.extrinsic_weight == 1
-    assert make_config("hero", "a2c+coex", preset="paper").bonus.adm.found_by == 0  # the policy learns from the start
+    adm = make_config("hero", "a2c+coex", preset="paper").bonus.adm
+    assert (adm.found_by, adm.joystick) == (0, False)  # the policy learns from the start
+    assert make_config("hero", "a2c+coex").bonus.adm.joystick
+    assert not make_config("gym:MiniGrid-DoorKey-6x6-v0", "a2c+coex").bonus.adm.joystick
 
 
 @pytest.mark.parametrize("game", ["montezuma", "hero", "gym:MiniGrid-DoorKey-6x6-v0"])

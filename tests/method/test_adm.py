@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+import ale_py
 import numpy as np
 import pytest
 import torch
@@ -379,6 +380,29 @@ def test_finds_the_square_it_controls() -> None:
         distances.append(np.linalg.norm(predicted - truth, axis=-1).mean())
     assert np.mean(distances[:5]) > 2
     assert np.mean(distances[-5:]) < 0.7  # cells are 1 wide, and the square may stand between two
+
+
+def test_an_action_of_the_joystick_is_the_sum_of_its_controls() -> None:
+    model = make_model(18, ADMConfig(joystick=True))
+    features = torch.randn(2, 3, 81, 16, generator=torch.Generator().manual_seed(0))
+    names = [action.name for action in ale_py.Action][:18]
+    logits = dict(zip(names, model.cell_logits(*features).unbind(-1), strict=True))  # (3, 81) each
+    assert not logits["NOOP"].any()
+    parts = {name: [c for c in ("UP", "RIGHT", "LEFT", "DOWN", "FIRE") if c in name] for name in names}
+    assert {len(controls) for controls in parts.values()} == {0, 1, 2, 3}
+    for name, controls in parts.items():
+        torch.testing.assert_close(logits[name], sum((logits[control] for control in controls), logits["NOOP"]))
+
+
+@pytest.mark.parametrize(("actions", "joystick"), [(6, True), (18, False)])
+def test_other_actions_have_a_logit_of_their_own(actions: int, joystick: bool) -> None:
+    model = make_model(actions, ADMConfig(joystick=joystick))
+    features = torch.randn(2, 1, 81, 16, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        before = model.cell_logits(*features)
+        model.cell_head[-1].bias[0] += 1
+        change = model.cell_logits(*features) - before
+    torch.testing.assert_close(change, torch.eye(actions)[0].expand_as(change))
 
 
 def test_equal_rows_give_the_same_gradient_every_time() -> None:

@@ -1,5 +1,6 @@
 """What the studies' rows set is what they say."""
 
+import dataclasses
 import itertools
 import shlex
 from collections.abc import Iterator
@@ -21,9 +22,9 @@ QUEUE = Path(__file__).parents[2] / "results/queue-compare.txt"
 
 def test_the_papers_losses_are_the_plain_ones() -> None:
     settings = parse_assignments([f"{name}={value}" for name, value in PLAIN_LOSSES.items()])
-    bonus = make_config("seaquest", "a2c+coex", settings).bonus
+    bonus = make_config("seaquest", "a2c+coex", settings, "paper").bonus
     assert isinstance(bonus, CoexConfig)
-    assert bonus.adm == PLAIN
+    assert bonus.adm == dataclasses.replace(PLAIN, found_by=0)
 
 
 def queued(capsys: pytest.CaptureFixture[str], runs: Path) -> Iterator[list[str]]:

@@ -26,11 +26,12 @@ class ADMConfig:
     propensity_clip: float = 5.0  # of `propensity_weights`; 0: every transition counts alike, as in the paper
     min_policy_entropy: float = 0.2  # share of a uniform policy's: with less, no step; 0: always one, as in the paper
     changed_cells: bool = True  # L_cell only where the picture changed; False: in all cells, as in the paper
+    joystick: bool = False  # Atari's 18 actions are guessed as directions and a button; False: as 18, as in the paper
     contrast: float = 300.0  # Eq. 2's φ_t − φ_{t−1} becomes asinh(contrast · that); 0: the plain one, as in the paper
     initialisation: Literal["smooth", "orthogonal"] = "smooth"  # of the encoder
     leak: float = 0.1  # of softmax's gradient into sparsemax's, which is 0 once attention rests on one cell; 0: none
     found_at: float = 1.5  # times as many right guesses as by chance: the player is found, and the policy may learn
-    found_by: int = 50_000  # steps after which the policy learns in any case; 0: from the start
+    found_by: int = 75_000  # steps after which the policy learns in any case; 0: from the start
     pixel_mean: float = 60.0  # pixels less this
     pixel_std: float = 50.0  # divided by this
 

@@ -276,6 +276,6 @@ def _weights(weights: RewardConfig, bonus: Any) -> RewardConfig:
 
 def _coex(game: str, *, is_paper: bool) -> CoexConfig:
     row = GAMES.get(game, GameSettings())
-    adm = ADMConfig(found_by=0) if is_paper else ADMConfig()
+    adm = ADMConfig(found_by=0) if is_paper else ADMConfig(joystick=is_atari(game))
     threshold = row.threshold if game in GAMES else 0.0  # 0: chosen from what is seen first
     return CoexConfig(state=row.state, adm=adm, clusters=ClusterConfig(threshold=threshold))

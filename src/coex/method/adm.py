@@ -21,15 +21,22 @@ NUM_FEATURES = 16  # K in the paper
 _NARROWED = 8  # pixels between the places of the third convolution
 _ROUNDING = 1e-5  # the features of equal pixels differ by less; those of a dot that moves a pixel, by about 0.01
 _SMOOTH_GAIN = 2.4  # leaves features of the order of 1
+# Atari's actions, where a game has all of them, in their order; the button is F.
+_JOYSTICK = "- F U R L D UR UL DR DL UF RF LF DF URF ULF DRF DLF"
 
 
 class AttentiveDynamicsModel(nn.Module):
-    """Eqs. 2 and 3. One MLP, shared by all cells, gives action logits; another gives attention."""
+    """Eqs. 2 and 3. One MLP, shared by all cells, gives action logits; another gives attention.
+
+    With `joystick`, the logit of one of Atari's 18 actions is the sum of those of its directions and of the button: six
+    actions steer left, and each of them alone is six times as rare as to steer left.
+    """
 
     def __init__(self, num_actions: int, config: ADMConfig = ADMConfig()) -> None:
         super().__init__()
         self.num_actions = num_actions
         self.config = config
+        self._controls: Tensor
         self.encoder = nn.Sequential(
             nn.Conv2d(3, 8, 4, stride=2),  # 160 → 79
             nn.LeakyReLU(0.2, inplace=True),
@@ -40,7 +47,10 @@ class AttentiveDynamicsModel(nn.Module):
             nn.Conv2d(16, NUM_FEATURES, 3, stride=config.stride // _NARROWED),  # → 9
             nn.LeakyReLU(0.2, inplace=True),
         )
-        self.cell_head = _mlp(2 * NUM_FEATURES, 256, 128, num_actions)
+        controls = [[float(control in action) for control in "URLDF"] for action in _JOYSTICK.split(" ")]
+        self._has_joystick = config.joystick and num_actions == len(controls)
+        self.register_buffer("_controls", torch.tensor(controls), persistent=False)  # (18, 5)
+        self.cell_head = _mlp(2 * NUM_FEATURES, 256, 128, len(controls[0]) if self._has_joystick else num_actions)
         self.attention_head = _mlp(NUM_FEATURES, 64, 64, 1)
         _initialise(self)
         self.encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -88,7 +98,8 @@ class AttentiveDynamicsModel(nn.Module):
         if self.config.contrast:
             # Steep for the small differences that a small sprite makes, flat for the large ones of large sprites.
             difference = torch.asinh(self.config.contrast * difference)
-        return _on_distinct_rows(self.cell_head, torch.cat([difference, current], -1))
+        logits = _on_distinct_rows(self.cell_head, torch.cat([difference, current], -1))
+        return logits @ self._controls.T if self._has_joystick else logits
 
 
 def _mlp(inputs: int, hidden_1: int, hidden_2: int, outputs: int) -> nn.Sequential:

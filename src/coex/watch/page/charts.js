@@ -63,7 +63,7 @@ class Chart extends Component {
     this.u = new uPlot({
       width, height, padding: [10, 12, 0, 0],
       cursor: {
-        sync: sync ? { key: sync, setSeries: false } : undefined, y: false, drag: { x: true, y: false, setScale: true },
+        sync: sync ? { key: sync, setSeries: false } : undefined, y: false, drag: { x: true, y: false, setScale: true, dist: 6 },
         points: { size: 7, fill: (u, index) => cssColour(series[index - 1].colour), stroke: card, width: 1.5 },
       },
       legend: { show: false },
@@ -84,6 +84,9 @@ class Chart extends Component {
         setScale: [(u, key) => { if (key === "x") this.onZoom(u); }],
       },
     }, data, this.plot);
+    for (const [touch, mouse] of Object.entries({ pointerdown: "mousedown", pointermove: "mousemove", pointerup: "mouseup", pointercancel: "mouseup" })) {
+      this.u.over.addEventListener(touch, (event) => event.pointerType === "touch" && event.target.dispatchEvent(new MouseEvent(mouse, event)));
+    }
     if (zoom) this.u.setScale("x", zoom);
   }
 

@@ -39,15 +39,15 @@ const look = oneAtATime(async () => {
   known.games = Object.fromEntries(Object.entries({ ...known.games, ...news.games }).filter(([game]) => present.has(game)));
   Object.assign(known, { epoch: news.epoch, version: news.version, grids: news.grids ?? known.grids });
   isLost = false;
-  const asked = shown, run = asked && await ask("run", { id: asked.id, since: asked.version, epoch: known.epoch });
+  const asked = shown, isKnown = runs.has(asked?.id), run = isKnown && await ask("run", { id: asked.id, since: asked.version, epoch: known.epoch });
   if (asked && !run) asked.run = null;
   else if (run?.columns) Object.assign(asked, { run, version: run.version });
 });
 
 const lookLive = oneAtATime(async () => {
-  const asked = shown, scene = asked && await ask("live", { id: asked.id });
+  const asked = shown, scene = known.runs.has(asked?.id) && await ask("live", { id: asked.id });
   const newer = (part, mark) => (scene?.[part] && scene[part][mark] !== asked.scene[part]?.[mark] ? scene[part] : asked.scene[part]);
-  if (asked) asked.scene = { ...scene, play: newer("play", "stamp"), map: newer("map", "step") };
+  if (scene) asked.scene = { ...scene, play: newer("play", "stamp"), map: newer("map", "step") };
 });
 
 function route() {
@@ -56,8 +56,7 @@ function route() {
   draw();
   scrollTo(0, 0);
   if (match) document.getElementById("main").focus({ preventScroll: true });
-  look();
-  lookLive();
+  look().then(lookLive);
 }
 
 function onKey(event) {

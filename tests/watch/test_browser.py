@@ -111,6 +111,10 @@ def test_all_runs_then_one(chromium: Any, tmp_path: Path, width: int, scheme: st
             points = [{"x": box["x"] + share * box["width"], "y": box["y"] + 50}] if share else []
             fingers.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
         page.wait_for_selector(".chart.zoomed")
+        for kind in ("Start", "End", "Start", "End"):
+            points = [{"x": box["x"] + box["width"] / 2, "y": box["y"] + 50}] if kind == "Start" else []
+            fingers.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
+        page.wait_for_selector(".chart.zoomed", state="detached")
         assert "return" in plot.get_attribute("aria-label").lower()
         page.keyboard.press("Escape")
         page.wait_for_selector("table.runs")
@@ -222,6 +226,9 @@ def test_a_report_is_the_same_page(chromium: Any, tmp_path: Path) -> None:
     for grid in (model_grid(9, 16), even_grid(9), model_grid(4, 32)):
         expected = [grid.centres[0], grid.centres[-1], grid.tile, grid.field]
         assert visit.page.evaluate(geometry, grid._asdict()) == pytest.approx(expected)
+    assert visit.page.evaluate("ticks([1.9425, 1.945], 0.0025)") == ["1.9425", "1.945"]
+    assert visit.page.evaluate("ticks([1_234_000, 1_234_500], 500)") == ["1.234M", "1.2345M"]
+    assert visit.page.evaluate("[...ticks([0], 1), ...ticks([0, 200_000], 1e5)]") == ["0", "0", "200k"]
     visit.leave()
     visit = Visit(chromium, both.as_uri())
     visit.page.wait_for_selector(".games .u-over")

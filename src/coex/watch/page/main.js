@@ -82,7 +82,7 @@ function App() {
   const runs = [...known.runs.values()], running = runs.filter((run) => run.status === "running"), run = shown?.run;
   const speed = running.reduce((sum, one) => sum + (one.newest.steps_per_second ?? 0), 0);
   const going = `${running.length} of ${plural(runs.length, "run")} going on · ${whole(speed)} steps/s`;
-  const said = isLost ? "The server does not answer: is coex watch still running?" : report?.made ?? (running.length ? going : plural(runs.length, "run"));
+  const said = isLost ? "The server does not answer: is coex watch still running?" : report?.made ?? (running.length ? going : known.epoch ? plural(runs.length, "run") : "Looking for runs …");
   const films = Object.values(report?.scenes ?? {}).filter((scene) => scene.film);
   const isGone = run === null, isHere = run && known.runs.has(shown.id);
   document.title = run ? `${run.method} on ${run.game} · coex` : "Runs · coex";
@@ -95,7 +95,7 @@ function App() {
     h("main", { id: "main", tabindex: "-1" },
       isGone ? h("p", { class: "empty" }, "This run is not there (any more). ", h("a", { href: "#/" }, "All runs"))
         : isHere ? h(RunView, { key: shown.id, run, scene: shown.scene, single: report?.single })
-          : !shown && h(Overview, { runs, games: known.games, grids: known.grids, films })),
+          : !shown && known.epoch && h(Overview, { runs, games: known.games, grids: known.grids, films })),
   ];
 }
 

@@ -78,7 +78,7 @@ function cards(run) {
     !isSearch && [whole(newest.episodes), "episodes", `last 40: ${number(newest.return_mean40)}`],
     isNumber(newest["adm/distance"]) && [newest["adm/distance"].toFixed(2), "cells off", "its place, against RAM"],
     isNumber(rooms) && [whole(rooms), "rooms reached", isNumber(newest["rooms/clusters"]) && plural(newest["rooms/clusters"], "cluster")],
-    isNumber(newest["archive/cells"]) && [whole(newest["archive/cells"]), "cells in the archive", `best score ${number(newest["archive/best"])}`],
+    isNumber(newest["archive/cells"]) && [whole(newest["archive/cells"]), "cells in the archive", !isSearch && `best score ${number(newest["archive/best"])}`],
     [whole(newest.steps_per_second), "steps a second", left === null ? `${duration(newest.seconds)} in all` : `${duration(left)} left`],
   ].filter(Boolean);
 }

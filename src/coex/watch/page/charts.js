@@ -70,10 +70,7 @@ class Chart extends Component {
       scales: { x: { time: false }, y: { range: (u, low, high) => this.range(low, high) } },
       axes: [
         { ...axis, size: 26, gap: 4, space: 60, values: (u, values, axis, space, gap) => ticks(values, gap) },
-        {
-          ...axis, size: (u, said) => Math.max(46, 10 + 7 * Math.max(...(said ?? [""]).map((text) => text.length))), gap: 5, space: 34,
-          values: (u, values, axis, space, gap) => ticks(values, gap).map((said, index) => (values[index] % 1 && this.isWhole() ? "" : said)),
-        },
+        { ...axis, size: 52, gap: 5, space: 34, values: (u, values, axis, space, gap) => ticks(values, gap).map((said, index) => (values[index] % 1 && this.isWhole() ? "" : said)) },
       ],
       series: [{}, ...series.map(({ colour, hidden, faint, dots, width: thickness = 2, dash }) => ({
         stroke: hidden ? "transparent" : fade(cssColour(colour), faint ? 0.28 : 1), width: thickness, dash, spanGaps: true,

@@ -62,13 +62,13 @@ class Overview extends Component {
     );
     const row = (run) => h(
       "tr", { key: run.id, onClick: (event) => { if (!event.target.closest("a")) location.hash = `#/run/${run.id}`; } },
-      COLUMNS.map(([, , value, show = String]) => h("td", {}, show(value(run), { ...run, colour: colours[run.id] }))),
+      COLUMNS.map(([name, , value, show = String]) => h("td", { "data-name": name }, show(value(run), { ...run, colour: colours[run.id] }))),
     );
     return h(
       "div", {}, h("h1", { class: "unseen" }, "Runs"),
       h("section", { class: "games", "aria-label": "Curves by game" }, Object.keys(games).sort()
         .filter((game) => !isFiltered || present.has(game)).map((game) => h(Game, { key: game, game, groups: games[game] }))),
-      h("div", { class: "films" }, films.map((film) => h(Film, film))),
+      films.length > 0 && h("div", { class: "films" }, films.map((film) => h(Film, film))),
       h("section", { "aria-label": "Grids" }, grids.map((grid) => h(Grid, { key: grid.name, ...grid }))),
       h("section", {},
         h("div", { class: "bar" }, h("h2", {}, "Runs"), h("input", {

@@ -1,6 +1,7 @@
 """The server answers the page, and nobody else; with hostile requests."""
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -184,6 +185,27 @@ def test_it_needs_no_torch_and_says_where_it_is(tmp_path: Path) -> None:
     address, without = done.stdout.splitlines()
     assert address.startswith("http://127.0.0.1:")
     assert without == "False"
+
+
+@pytest.mark.parametrize(("screen", "options"), [(":0", []), (":0", ["--no-open"]), ("", [])])
+def test_it_opens_the_page_where_there_is_a_screen(tmp_path: Path, screen: str, options: list[str]) -> None:
+    opener, opened = tmp_path / "opener", tmp_path / "opened"
+    opener.write_text(f'#!/bin/sh\necho "$1" > {opened}.tmp && mv {opened}.tmp {opened}\n')
+    opener.chmod(0o755)
+    command = [sys.executable, "-m", "coex", "watch", str(tmp_path), "--port", "0", *options]
+    environment = os.environ | {"BROWSER": str(opener), "DISPLAY": screen, "WAYLAND_DISPLAY": ""}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().split()[0]
+            expected, until = (screen or sys.platform == "darwin") and not options, time.monotonic() + 30
+            while expected and not opened.exists() and time.monotonic() < until:
+                time.sleep(0.05)
+            with urllib.request.urlopen(address) as page:
+                assert page.status == 200
+        finally:
+            process.kill()
+    assert [path.read_text().strip() for path in tmp_path.glob("opened")] == ([address] if expected else [])
 
 
 def test_two_hundred_runs_are_shown_within_a_second_of_the_start(tmp_path: Path) -> None:

@@ -63,14 +63,14 @@ class Chart extends Component {
     this.u = new uPlot({
       width, height, padding: [10, 12, 0, 0],
       cursor: {
-        sync: sync ? { key: sync, setSeries: false } : undefined, y: false, drag: { x: true, y: false, setScale: true },
+        sync: sync ? { key: sync, setSeries: false } : undefined, y: false, drag: { x: true, y: false, setScale: true, dist: 6 },
         points: { size: 7, fill: (u, index) => cssColour(series[index - 1].colour), stroke: card, width: 1.5 },
       },
       legend: { show: false },
       scales: { x: { time: false }, y: { range: (u, low, high) => this.range(low, high) } },
       axes: [
-        { ...axis, size: 26, gap: 4, space: 60, values: (u, ticks) => ticks.map(count) },
-        { ...axis, size: 46, gap: 5, space: 34, values: (u, ticks) => ticks.map((tick) => (tick % 1 && this.isWhole() ? "" : count(tick))) },
+        { ...axis, size: 26, gap: 4, space: 60, values: (u, values, axis, space, gap) => ticks(values, gap) },
+        { ...axis, size: 52, gap: 5, space: 34, values: (u, values, axis, space, gap) => ticks(values, gap).map((said, index) => (values[index] % 1 && this.isWhole() ? "" : said)) },
       ],
       series: [{}, ...series.map(({ colour, hidden, faint, dots, width: thickness = 2, dash }) => ({
         stroke: hidden ? "transparent" : fade(cssColour(colour), faint ? 0.28 : 1), width: thickness, dash, spanGaps: true,
@@ -84,6 +84,9 @@ class Chart extends Component {
         setScale: [(u, key) => { if (key === "x") this.onZoom(u); }],
       },
     }, data, this.plot);
+    for (const [touch, mouse] of Object.entries({ pointerdown: "mousedown", pointermove: "mousemove", pointerup: "mouseup", pointercancel: "mouseup" })) {
+      this.u.over.addEventListener(touch, (event) => event.pointerType === "touch" && event.target.dispatchEvent(new MouseEvent(mouse, event)));
+    }
     if (zoom) this.u.setScale("x", zoom);
   }
 
@@ -102,11 +105,12 @@ class Chart extends Component {
 
   drawMarks(u) {  // those that lie beyond the plot are named below each other at its right, above its top
     const scale = devicePixelRatio, { left, top, width } = u.bbox, context = u.ctx;
-    let above = 0;
+    let free = top;
     context.save();
-    for (const { value, label, colour = "--quiet" } of this.props.marks ?? []) {
-      const inside = value <= u.scales.y.max, y = inside ? u.valToPos(value, "y", true) : top + 14 * scale * above++;
-      const under = !inside || y < top + 20 * scale;
+    context.lineWidth = scale;
+    for (const { value, label, colour = "--quiet" } of [...this.props.marks ?? []].sort((a, b) => a.value - b.value)) {
+      const inside = value <= u.scales.y.max, y = inside ? u.valToPos(value, "y", true) : free, under = !inside || y < top + 20 * scale;
+      if (under) free = y + (inside ? 2 : 14) * scale;
       context.strokeStyle = context.fillStyle = cssColour(colour);
       context.font = `${11 * scale}px ${FONT}`;
       context.setLineDash([5 * scale, 4 * scale]);

@@ -4,8 +4,8 @@
 const { h, render, Component } = preact;
 const isNumber = Number.isFinite;
 
-function short(value) {  // 0.95642 → 0.956
-  return String(Number(value.toPrecision(3))).replace("-", "−");
+function short(value, figures = 3) {  // 0.95642 → 0.956
+  return String(Number(value.toPrecision(figures))).replace("-", "−");
 }
 
 function whole(value) {
@@ -16,9 +16,14 @@ function number(value) {  // 11618.2 → 11,618
   return isNumber(value) && Math.abs(value) < 100 ? short(value) : whole(value);
 }
 
-function count(value) {  // 1234567 → 1.23M
+function count(value, figures = 3) {  // 1234567 → 1.23M
   const [size, unit] = [[1e9, "B"], [1e6, "M"], [1e3, "k"]].find(([least]) => Math.abs(value) >= least) ?? [1, ""];
-  return isNumber(value) ? short(value / size) + unit : "–";
+  return isNumber(value) ? short(value / size, figures) + unit : "–";
+}
+
+function ticks(values, gap) {  // of an axis, with as many figures as tell neighbours apart
+  const figures = Math.ceil(Math.log10(Math.max(...values.map(Math.abs)) / gap)) + 2;
+  return values.map((value) => count(value, Math.min(Math.max(figures, 3), 15)));
 }
 
 function plural(value, noun) {

@@ -39,15 +39,15 @@ const look = oneAtATime(async () => {
   known.games = Object.fromEntries(Object.entries({ ...known.games, ...news.games }).filter(([game]) => present.has(game)));
   Object.assign(known, { epoch: news.epoch, version: news.version, grids: news.grids ?? known.grids });
   isLost = false;
-  const asked = shown, run = asked && await ask("run", { id: asked.id, since: asked.version, epoch: known.epoch });
+  const asked = shown, isKnown = runs.has(asked?.id), run = isKnown && await ask("run", { id: asked.id, since: asked.version, epoch: known.epoch });
   if (asked && !run) asked.run = null;
   else if (run?.columns) Object.assign(asked, { run, version: run.version });
 });
 
 const lookLive = oneAtATime(async () => {
-  const asked = shown, scene = asked && await ask("live", { id: asked.id });
+  const asked = shown, scene = known.runs.has(asked?.id) && await ask("live", { id: asked.id });
   const newer = (part, mark) => (scene?.[part] && scene[part][mark] !== asked.scene[part]?.[mark] ? scene[part] : asked.scene[part]);
-  if (asked) asked.scene = { ...scene, play: newer("play", "stamp"), map: newer("map", "step") };
+  if (scene) asked.scene = { ...scene, play: newer("play", "stamp"), map: newer("map", "step") };
 });
 
 function route() {
@@ -56,8 +56,7 @@ function route() {
   draw();
   scrollTo(0, 0);
   if (match) document.getElementById("main").focus({ preventScroll: true });
-  look();
-  lookLive();
+  look().then(lookLive);
 }
 
 function onKey(event) {
@@ -83,7 +82,7 @@ function App() {
   const runs = [...known.runs.values()], running = runs.filter((run) => run.status === "running"), run = shown?.run;
   const speed = running.reduce((sum, one) => sum + (one.newest.steps_per_second ?? 0), 0);
   const going = `${running.length} of ${plural(runs.length, "run")} going on · ${whole(speed)} steps/s`;
-  const said = isLost ? "The server does not answer: is coex watch still running?" : report?.made ?? (running.length ? going : plural(runs.length, "run"));
+  const said = isLost ? "The server does not answer: is coex watch still running?" : report?.made ?? (running.length ? going : known.epoch ? plural(runs.length, "run") : "Looking for runs …");
   const films = Object.values(report?.scenes ?? {}).filter((scene) => scene.film);
   const isGone = run === null, isHere = run && known.runs.has(shown.id);
   document.title = run ? `${run.method} on ${run.game} · coex` : "Runs · coex";
@@ -96,7 +95,7 @@ function App() {
     h("main", { id: "main", tabindex: "-1" },
       isGone ? h("p", { class: "empty" }, "This run is not there (any more). ", h("a", { href: "#/" }, "All runs"))
         : isHere ? h(RunView, { key: shown.id, run, scene: shown.scene, single: report?.single })
-          : !shown && h(Overview, { runs, games: known.games, grids: known.grids, films })),
+          : !shown && known.epoch && h(Overview, { runs, games: known.games, grids: known.grids, films })),
   ];
 }
 

@@ -62,17 +62,17 @@ class Overview extends Component {
     );
     const row = (run) => h(
       "tr", { key: run.id, onClick: (event) => { if (!event.target.closest("a")) location.hash = `#/run/${run.id}`; } },
-      COLUMNS.map(([, , value, show = String]) => h("td", {}, show(value(run), { ...run, colour: colours[run.id] }))),
+      COLUMNS.map(([name, , value, show = String]) => h("td", { "data-name": name }, show(value(run), { ...run, colour: colours[run.id] }))),
     );
     return h(
       "div", {}, h("h1", { class: "unseen" }, "Runs"),
       h("section", { class: "games", "aria-label": "Curves by game" }, Object.keys(games).sort()
         .filter((game) => !isFiltered || present.has(game)).map((game) => h(Game, { key: game, game, groups: games[game] }))),
-      h("div", { class: "films" }, films.map((film) => h(Film, film))),
+      films.length > 0 && h("div", { class: "films" }, films.map((film) => h(Film, film))),
       h("section", { "aria-label": "Grids" }, grids.map((grid) => h(Grid, { key: grid.name, ...grid }))),
       h("section", {},
         h("div", { class: "bar" }, h("h2", {}, "Runs"), h("input", {
-          type: "search", value: text, placeholder: "Filter: game, method, seed, directory …", "aria-label": "Filter the runs",
+          type: "search", value: text, placeholder: "Filter by game, method, seed …", "aria-label": "Filter the runs",
           onInput: (event) => this.setState({ text: event.target.value }),
         }), h("div", { class: "chips", role: "group", "aria-label": "Filter by status" }, statuses.length > 2 && statuses.map(toggle))),
         runs.length ? h(Table, { label: "Table of runs", class: "runs", heads }, shown.map(row))
@@ -91,7 +91,7 @@ function Film({ film, film_caption: caption }) {  // of a report
 
 function Grid({ name, runs }) {  // its runs by state, with what went wrong
   const states = GRID_STATES.map((state) => [state, runs.filter((run) => run.state === state)]);
-  const words = states.map(([state, those]) => `${those.length} ${state}`).join(", ");
+  const words = states.filter(([, those]) => those.length).map(([state, those]) => `${those.length} ${state}`).join(", ");
   return h(
     "details", { class: "grid" },
     h("summary", {}, `Grid ${name}`, h("span", {}, `${plural(runs.length, "run")}: ${words}`),
@@ -126,30 +126,25 @@ class Game extends Component {
 
 // The scores of a game's methods; of several also what they found and what they cost: medians over seeds.
 function Scores({ game, groups }) {
-  const [{ budget, costs: { target } }] = groups, several = groups.length > 1, played = groups.some((group) => group.played);
-  const cell = (value, more) => h("td", {}, value, more && h("small", {}, more));
-  const heads = [
-    ["method"], [`best by ${count(budget)}`],
-    played && ["played", { title: "games that coex eval played with the newest checkpoint" }],
-    ["paper"],
-    ...several ? [
-      ["rooms", { title: "rooms reached, by RAM" }], ["states", { title: "states counted" }],
-      ["steps/s", { title: "agent steps a second" }],
-      ["memory", { title: "the most that the learning process held, without the emulators' processes" }],
-      target > 0 && [`${number(target)} after`, { title: `when the mean return of 40 episodes first was ${number(target)}` }],
+  const [{ budget, costs: { target } }] = groups;
+  const columns = [  // name, meaning, value, how that is shown
+    [`best by ${count(budget)}`, "", ({ score }) => score, ({ middle, low, high, seeds }) => [h("b", {}, number(middle)), seeds > 1 && `${number(low)}–${number(high)}`]],
+    ["played", "games that coex eval played with the newest checkpoint", ({ played }) => played, ([mean, games]) => [h("b", {}, number(mean)), plural(games, "game")]],
+    ["paper", "", ({ paper }) => paper, ([value, steps]) => [number(value), `at ${count(steps)}`]],
+    ...groups.length > 1 ? [
+      ["rooms", "rooms reached, by RAM", ({ costs }) => costs.rooms, (rooms) => [number(rooms)]],
+      ["states", "states counted", ({ costs }) => costs.states, (states) => [count(states)]],
+      ["steps/s", "agent steps a second", ({ costs }) => costs.rate, (rate) => [number(rate)]],
+      ["memory", "the most that the learning process held, without the emulators' processes", ({ costs }) => costs.memory, (bytes) => [`${number(bytes / 1e6)} MB`]],
+      [`${number(target)} after`, `when the mean return of 40 episodes first was ${number(target)}`, ({ costs }) => costs.reached ?? (target > 0 ? [] : null),
+        ([steps, seconds, reached, seeds]) => (reached ? [`${count(steps)} steps`, `${duration(seconds)}, ${reached} of ${plural(seeds, "seed")}`] : ["–"])],
     ] : [],
-  ].filter(Boolean);
-  return h(Table, { label: `Scores on ${game}`, class: "scores", heads }, groups.map(({ label, short, dash, seeds, score, played: games, paper, costs }) => h(
-    "tr", {}, h("th", { scope: "row", class: `c${methodColour(label)}${dash ? " dashed" : ""}` }, short, h("small", {}, plural(seeds.length, "seed"))),
-    cell(h("b", {}, number(score?.middle)), score?.seeds > 1 && `${number(score.low)}–${number(score.high)}`),
-    played && cell(h("b", {}, number(games?.[0])), games && plural(games[1], "game")),
-    cell(number(paper?.[0]), paper && `at ${count(paper[1])}`),
-    several && [
-      cell(number(costs.rooms)), cell(count(costs.states)), cell(number(costs.rate)),
-      cell(isNumber(costs.memory) ? `${number(costs.memory / 1e6)} MB` : "–"),
-      target > 0 && cell(costs.reached ? `${count(costs.reached[0])} steps` : "–",
-        costs.reached && `${duration(costs.reached[1])}, ${costs.reached[2]} of ${plural(costs.reached[3], "seed")}`),
-    ],
+  ].filter(([, , value]) => groups.some((group) => value(group) !== null));  // a column that nobody has a value for is left out
+  const cell = ([text, more]) => h("td", {}, text, more && h("small", {}, more));
+  const heads = [["method"], ...columns.map(([name, title]) => [name, { title }])];
+  return h(Table, { label: `Scores on ${game}`, class: "scores", heads }, groups.map((group) => h(
+    "tr", {}, h("th", { scope: "row", class: `c${methodColour(group.label)}${group.dash ? " dashed" : ""}` }, group.short, h("small", {}, plural(group.seeds.length, "seed"))),
+    columns.map(([, , value, show]) => cell(value(group) === null ? ["–"] : show(value(group)))),
   )));
 }
 

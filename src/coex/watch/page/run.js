@@ -36,7 +36,7 @@ function RunView({ run, scene: { play, map, film, film_caption }, single }) {
           : !film && h("p", { class: "quiet" }, "Waiting for the run to show itself: it does so only while somebody looks."),
         film && h(Film, { film, film_caption })),
       map && h(Guard, {}, h(RoomMap, { map }))),
-    map?.ways && h(Guard, {}, h(Ways, { map, columns: run.columns })),
+    map?.ways?.length > 0 && h(Guard, {}, h(Ways, { map, columns: run.columns })),
     h("section", {}, h("h2", {}, "Curves"), h(Curves, { run, curves: CURVES })),
     map && h(Guard, {}, h(States, { map })),
     h("section", {}, h("h2", {}, "Episodes"), h(Episodes, { log: run.log })),
@@ -78,7 +78,7 @@ function cards(run) {
     !isSearch && [whole(newest.episodes), "episodes", `last 40: ${number(newest.return_mean40)}`],
     isNumber(newest["adm/distance"]) && [newest["adm/distance"].toFixed(2), "cells off", "its place, against RAM"],
     isNumber(rooms) && [whole(rooms), "rooms reached", isNumber(newest["rooms/clusters"]) && plural(newest["rooms/clusters"], "cluster")],
-    isNumber(newest["archive/cells"]) && [whole(newest["archive/cells"]), "cells in the archive", `best score ${number(newest["archive/best"])}`],
+    isNumber(newest["archive/cells"]) && [whole(newest["archive/cells"]), "cells in the archive", !isSearch && `best score ${number(newest["archive/best"])}`],
     [whole(newest.steps_per_second), "steps a second", left === null ? `${duration(newest.seconds)} in all` : `${duration(left)} left`],
   ].filter(Boolean);
 }
@@ -91,8 +91,8 @@ class Episodes extends Component {
   render({ log }) {
     const columns = [["episode", whole], ["step", whole], ["environment", whole], ["return", number], ["length", whole], ["cut short", (cut) => (cut ? "yes" : "no")]];
     const rows = log.slice(-20).reverse().map((row) => h("tr", {}, row.map((value, index) => h("td", {}, columns[index][1](value)))));
-    return [
-      log.length > 0 && h(Chart, {
+    return !log.length ? h("p", { class: "quiet" }, "None has ended yet.") : [
+      h(Chart, {
         title: "Each episode", unit: `return of the last ${whole(log.length)}`, height: 160,
         series: [{ label: "return", colour: 1, dots: true, width: 0 }], data: [log.map((row) => row[1]), log.map((row) => row[3])],
       }),

@@ -63,12 +63,12 @@ class Play extends Component {  // plays the newest strip of frames, then waits 
     this.setState({ frame });
   }
 
-  drawAttention(context, attention, side) {  // full at a cell's centre, nothing beyond the next
+  drawAttention(context, attention, side) {  // full at a cell's centre, nothing beyond the next; the root lifts what is weak, as in films
     const { cells, centre, tile } = this.grid, size = cells + 2, small = new OffscreenCanvas(size, size), inner = small.getContext("2d");
     const pixels = inner.createImageData(size, size);
     for (let at = 0; at < pixels.data.length; at += 4) pixels.data.set([255, 150, 0, 0], at);
     attention.slice(0, cells * cells).forEach((value, index) => {
-      pixels.data[4 * ((Math.floor(index / cells) + 1) * size + index % cells + 1) + 3] = Math.min(Math.max(Number(value) || 0, 0), 1) * 205;
+      pixels.data[4 * ((Math.floor(index / cells) + 1) * size + index % cells + 1) + 3] = Math.sqrt(Math.min(Math.max(Number(value) || 0, 0), 1)) * 191;
     });
     inner.putImageData(pixels, 0, 0);
     context.imageSmoothingEnabled = true;

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from typing import Any
@@ -33,8 +34,12 @@ def ray_engine(config: GridConfig, address: str | None) -> Iterator[Submit]:
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise CoexError(f"there is no Ray cluster at {address or 'this machine'}: {error}") from None
     try:
-        if not address and config.cores > (cores := int(ray.cluster_resources().get("CPU", 0))):
-            raise UsageError(f"cores = {config.cores}: this machine has {cores}")
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        if not any(node.get("CPU", 0) >= config.cores and node.get("GPU", 0) >= config.gpus for node in nodes):
+            asked = f"cores = {config.cores}, gpus = {config.gpus:g}"
+            if not address:  # Ray would wait for a node that has them, for ever
+                raise UsageError(f"{asked}: this machine has {nodes[0]['CPU']:g} and {nodes[0].get('GPU', 0):g}")
+            print(f"{asked}: no node of the cluster has them now, and the runs wait for one", file=sys.stderr)
         # A task that is lost is ours to try again: with back-off, and not for ever.
         task = ray.remote(num_cpus=config.cores, num_gpus=config.gpus, max_retries=0)(attempt)
         started: dict[Future[int], Any] = {}

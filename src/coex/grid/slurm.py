@@ -39,6 +39,7 @@ def slurm_script(grid: Grid) -> str:
     own = {
         "job-name": f"coex-{grid.out.name}",
         "array": f"0-{len(names) - 1}",
+        "ntasks": 1,  # sbatch refuses GPUs per task without it
         "cpus-per-task": grid.config.cores,
         "output": f"{grid.out / RECORDS}/slurm-%A_%a.log",
     }

@@ -302,6 +302,18 @@ def test_ray_does_not_wait_for_what_this_machine_has_not(
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs coex-rl[ray]")
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999", "nonsense"])
+def test_a_cluster_that_is_not_there_is_told_at_once(
+    address: str, write: Callable[..., Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    began = time.monotonic()
+    assert main(["grid", str(write()), "--engine", "ray", "--address", address]) == 1
+    assert time.monotonic() - began < 30
+    assert f"coex: there is no Ray cluster at {address}: " in capfd.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs coex-rl[ray]")
 def test_ray_on_this_machine_is_reached_from_this_machine_only(write: Callable[..., Path], tmp_path: Path) -> None:
     grid = read_grid(write(seeds=1, steps=200))
     command = [sys.executable, "-m", "coex", "grid", str(tmp_path / "small.toml"), "--engine", "ray"]

@@ -83,6 +83,9 @@ def test_a_file_names_runs(write: Callable[..., Path], tmp_path: Path) -> None:
         ({"text": "[settings]\nlearner.gama = 3\n"}, "gama"),
         ({"games": ["freeway", "Freeway"]}, "twice"),
         ({"text": "[settings\n"}, "is not TOML"),
+        ({"text": "[sbatch]\narray = '0-9'\n"}, "sbatch.array: there is a task for each run"),
+        ({"text": "[sbatch]\nnodelist = ['a', 'b']\n"}, "sbatch.nodelist takes a line of text"),
+        ({"text": "[sbatch]\ntasks-at-once = '7'\n"}, "sbatch.tasks-at-once takes a whole number"),
     ],
 )
 def test_bad_input_is_told_in_one_line_before_anything_starts(

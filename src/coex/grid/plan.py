@@ -38,6 +38,14 @@ class GridConfig:
         check_settings(self, counts="steps cores failures", weights="gpus backoff")
         if self.gpus > 1 and self.gpus % 1:
             raise UsageError(f"gpus must be a part of one or a whole number, not {self.gpus}")
+        for name, value in self.sbatch.items():
+            if name == "array":
+                raise UsageError("sbatch.array: there is a task for each run; sbatch.tasks-at-once limits them")
+            if not isinstance(value, str | int | float) or "\n" in str(value):
+                raise UsageError(f"sbatch.{name} takes a line of text, a number, true or false, not {value!r}")
+        limit = self.sbatch.get("tasks-at-once", 1)
+        if type(limit) is not int or limit < 1:
+            raise UsageError(f"sbatch.tasks-at-once takes a whole number, at least 1, not {limit!r}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,7 +46,7 @@ def slurm_script(grid: Grid) -> str:
     if grid.config.gpus:
         own["gpus-per-task"] = math.ceil(grid.config.gpus)
     options = own | _DEFAULTS | grid.config.sbatch
-    if isinstance(limit := options.pop("tasks-at-once", None), int):
+    if limit := options.pop("tasks-at-once", None):
         options["array"] = f"{options['array']}%{limit}"
     lines = [f"#SBATCH --{name}" + ("" if value is True else f"={value}") for name, value in options.items()
              if value is not False]  # fmt: skip

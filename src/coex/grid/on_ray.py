@@ -42,7 +42,7 @@ def ray_engine(config: GridConfig, address: str | None) -> Iterator[Submit]:
         if not any(node.get("CPU", 0) >= config.cores and node.get("GPU", 0) >= config.gpus for node in nodes):
             asked = f"cores = {config.cores}, gpus = {config.gpus:g}"
             if not address:  # Ray would wait for a node that has them, for ever
-                raise UsageError(f"{asked}: this machine has {nodes[0]['CPU']:g} and {nodes[0].get('GPU', 0):g}")
+                raise UsageError(f"{asked}: this machine has {nodes[0].get('CPU', 0):g} and {nodes[0].get('GPU', 0):g}")
             print(f"{asked}: no node of the cluster has them now, and the runs wait for one", file=sys.stderr)
         # A task that is lost is ours to try again: with back-off, and not for ever.
         task = ray.remote(num_cpus=config.cores, num_gpus=config.gpus, max_retries=0)(attempt)

@@ -171,6 +171,17 @@ def test_a_signal_ends_a_run_with_its_files_complete(
     assert all("step" in point for point in read_metrics(tmp_path / "run"))
 
 
+def test_a_rank_that_is_not_torchruns_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other launchers set it, too: this run is alone, and so it speaks, and saves when a signal asks it to stop."""
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    command = "train gym:MiniGrid-Empty-5x5-v0 --steps 40 --envs 2 --workers 0"
+    assert main([*command.split(), "--out", str(tmp_path / "run")]) == 0
+    assert "everything is in" in capsys.readouterr().err
+
+
 def test_a_dead_worker_stops_the_run_with_its_cause(tmp_path: Path, children: Children) -> None:
     pid = start_run(children, tmp_path / "run", "--envs", "16", "--workers", "2")
     workers = [process for process in psutil.Process(pid).children() if "spawn_main" in " ".join(process.cmdline())]

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+import torch
 
 from benchmarks.grid import trainings
 from benchmarks.kill import differences
@@ -25,6 +26,7 @@ from coex.grid.plan import Grid, GridConfig, PlannedRun, read_grid
 from coex.grid.status import standing
 from coex.runs.lock import RunLock
 
+NO_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
 EMPTY = "gym:MiniGrid-Empty-5x5-v0"
 SMALL = """
 [settings]
@@ -75,10 +77,15 @@ def test_a_file_names_runs(write: Callable[..., Path], tmp_path: Path) -> None:
         ({"steps": None}, "steps is missing"),
         ({"step": 3}, "step"),
         ({"cores": 0}, "cores must be at least 1"),
+        ({"gpus": 1.5}, "gpus must be a part of one or a whole number, not 1.5"),
+        pytest.param({"gpus": 1}, "--device cuda: ", marks=NO_GPU),
         ({"text": "[settings]\nseed = 3\n"}, "settings.seed: that is said above"),
         ({"text": "[settings]\nlearner.gama = 3\n"}, "gama"),
         ({"games": ["freeway", "Freeway"]}, "twice"),
         ({"text": "[settings\n"}, "is not TOML"),
+        ({"text": "[sbatch]\narray = '0-9'\n"}, "sbatch.array: there is a task for each run"),
+        ({"text": "[sbatch]\nnodelist = ['a', 'b']\n"}, "sbatch.nodelist takes a line of text"),
+        ({"text": "[sbatch]\ntasks-at-once = '7'\n"}, "sbatch.tasks-at-once takes a whole number"),
     ],
 )
 def test_bad_input_is_told_in_one_line_before_anything_starts(
@@ -120,6 +127,7 @@ def test_failures_are_tried_again_later_and_later_then_given_up(run: PlannedRun)
         fail(run, str(number))
         waits.append(wait_seconds(history(run), config))
     assert waits == [60, 300, 1_500, 3_600, 3_600]
+    assert wait_seconds(History(failures=1_000), config) == 3_600
     assert history(run).is_in_vain(config.failures)
     forgive(run)
     assert history(run) == History(attempts=5)
@@ -145,6 +153,60 @@ def test_a_run_that_another_process_writes_has_not_failed(run: PlannedRun) -> No
     past = history(run)
     assert (past.attempts, past.failures, past.is_hopeless, past.was_in_use) == (0, 0, False, True)
     assert wait_seconds(past, GridConfig(steps=1)) == 15
+
+
+def test_an_attempt_that_cannot_begin_is_a_failure(run: PlannedRun) -> None:
+    """As on a node without coex, or one that does not see the directory: not tried for ever, and at once."""
+
+    def submit(run: PlannedRun) -> "Future[int]":
+        future: Future[int] = Future()
+        future.set_exception(RuntimeError("ray::attempt()\n  ...\nModuleNotFoundError: No module named 'coex'\n"))
+        return future
+
+    said: list[str] = []
+    config = GridConfig(steps=40, failures=2, backoff=0.1)
+    assert drive([run], config, submit, said.append, lambda: len(said) > 5) == [run]
+    assert said == [
+        f"{run.name}: ModuleNotFoundError: No module named 'coex'; again",
+        f"{run.name}: given up: ModuleNotFoundError: No module named 'coex'",
+    ]
+
+
+def test_an_attempt_that_leaves_no_trace_is_a_failure(run: PlannedRun) -> None:
+    def submit(run: PlannedRun) -> "Future[int]":
+        future: Future[int] = Future()
+        future.set_result(0)
+        return future
+
+    said: list[str] = []
+    assert drive([run], GridConfig(steps=40, failures=1), submit, said.append, lambda: len(said) > 5) == [run]
+    assert "does its machine see that directory?" in said[0]
+
+
+def test_the_last_error_is_the_last_attempts(run: PlannedRun) -> None:
+    run.records.with_suffix(".log").write_text("coex: something of an earlier attempt\n")
+    code = "import os; os.kill(os.getpid(), 9)"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("coex.grid.attempts._guarded", lambda: [sys.executable, "-c", code])
+        assert attempt([], str(run.out), str(run.records), 1) == -9
+        assert history(run).error == "ended by signal 9"
+        patch.setattr("coex.grid.attempts._guarded", lambda: [sys.executable, "-c", "raise SystemExit(3)"])
+        assert attempt([], str(run.out), str(run.records), 1) == 3
+        assert history(run).error == "exit code 3"
+
+
+def test_tasks_that_start_at_once_read_the_whole_file(write: Callable[..., Path]) -> None:
+    grid = read_grid(write())
+    grid.keep()
+    file = grid.out / ".grid" / "grid.toml"
+    with file.open() as reader:
+        before = file.stat()
+        grid.keep()
+        assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+        read_grid(write(seeds=3)).keep()
+        assert reader.read() == grid.text  # who had begun to read the old one
+    assert len(read_grid(grid.out).runs) == 3
+    assert sorted(path.name for path in file.parent.iterdir()) == ["grid.toml", "plan.json"]
 
 
 def test_an_attempt_without_an_end_is_a_lost_machine(run: PlannedRun) -> None:
@@ -229,6 +291,28 @@ def test_a_run_in_use_is_left_to_its_process_and_waited_for(write: Callable[...,
     assert lost == []
     assert "another process is at work on it; again" in said[0]
     assert history(run).failures == 0
+
+
+@pytest.mark.slow
+@NO_GPU
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs coex-rl[ray]")
+def test_ray_does_not_wait_for_what_this_machine_has_not(
+    write: Callable[..., Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["grid", str(write(gpus=2)), "--engine", "ray"]) == 2
+    assert "gpus = 2: this machine has" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs coex-rl[ray]")
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999", "nonsense"])
+def test_a_cluster_that_is_not_there_is_told_at_once(
+    address: str, write: Callable[..., Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    began = time.monotonic()
+    assert main(["grid", str(write()), "--engine", "ray", "--address", address]) == 1
+    assert time.monotonic() - began < 30
+    assert f"coex: there is no Ray cluster at {address}: " in capfd.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.slow

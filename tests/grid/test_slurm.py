@@ -58,6 +58,15 @@ def test_the_script_asks_for_what_the_file_says(script: Path, grid: Grid) -> Non
     assert subprocess.run(["bash", "-n", script]).returncode == 0
 
 
+def test_gpus_are_asked_for_with_a_number_of_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """SLURM refuses --gpus-per-task without one."""
+    (tmp_path / "grid.toml").write_text(f'out = "{tmp_path / "runs"}"\ngpus = 0.5\n{FILE}')
+    assert main(["grid", "slurm", str(tmp_path / "grid.toml")]) == 0
+    text = capsys.readouterr().out
+    assert "#SBATCH --ntasks=1\n" in text
+    assert "#SBATCH --gpus-per-task=1\n" in text
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "is_requeued"), [(signal.SIGUSR1, True), (signal.SIGTERM, False)])
 def test_a_task_saves_and_is_requeued_before_its_limit(

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from coex.errors import UsageError
+from coex.errors import CoexError, UsageError
 from coex.runs import lease
 from coex.runs.lease import STALE_SECONDS, Lease, is_in_use, newest_lease
 from coex.runs.lock import RunLock
@@ -79,6 +79,64 @@ def test_another_hosts_lease_holds_until_its_heartbeat_is_stale(run: Path) -> No
     age(run, STALE_SECONDS + 30)
     with RunLock(run):
         assert [path.name for path in lease.lease_files(run)] == ["lease-2"]
+
+
+def test_a_host_that_was_just_lost_is_waited_for(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when torchrun makes another host's process the first."""
+    monkeypatch.setattr(lease, "STALE_SECONDS", 3.0)
+    with RunLock(run):
+        pass
+    move_elsewhere(run)
+    age(run, 1)
+    said: list[str] = []
+    with RunLock(run, said.append):
+        assert [path.name for path in lease.lease_files(run)] == ["lease-2"]
+    assert "on node7: waiting for a sign of life" in said[0]
+
+
+def test_a_holder_that_lives_is_not_waited_for(run: Path) -> None:
+    with RunLock(run):
+        pass
+    move_elsewhere(run)
+    age(run, 5)
+    with pytest.raises(UsageError, match=r"in use by .* on node7"), RunLock(run, lambda text: age(run, 0)):
+        pass
+
+
+def test_the_lease_of_the_next_is_left_alone(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing came of a run, and another host takes it at the moment of its end."""
+    (run / "config.json").unlink()
+    release, other = Lease.release, Lease(run)
+
+    def release_and_lose(held: Lease) -> None:
+        release(held)
+        other.take(time.time())
+
+    monkeypatch.setattr(Lease, "release", release_and_lose)
+    with RunLock(run):
+        pass
+    assert newest_lease(run) == run / "lease-2"
+    release(other)
+
+
+def test_a_disk_that_is_full_leaves_no_lease_and_is_no_bad_input(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        def __init__(self, descriptor: int, mode: str) -> None:
+            os.close(descriptor)
+
+        def __enter__(self) -> "Full":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        def write(self, content: bytes) -> None: ...
+
+    monkeypatch.setattr(os, "fdopen", Full)
+    with pytest.raises(CoexError, match="cannot be written: No space left") as found, RunLock(run):
+        pass
+    assert found.value.exit_code == 1
+    assert lease.lease_files(run) == []
 
 
 def test_a_dead_process_of_this_host_holds_nothing(run: Path) -> None:

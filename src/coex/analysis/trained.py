@@ -40,7 +40,7 @@ class TrainedAgent:
     def __init__(self, saved: Saved, device: torch.device = torch.device("cpu")) -> None:
         self.config: RunConfig = saved_config(saved)
         self.step = saved.manifest.step
-        with loading_errors(saved, self.config.game):
+        with loading_errors(saved.manifest.step, self.config.game):
             weights = saved.state["agent"]["learner"]["network"]
             self.num_actions = len(weights["policy.bias"])
             with torch.random.fork_rng(devices=[]):  # new weights are drawn, and thrown away

@@ -66,6 +66,11 @@ def _run(options: argparse.Namespace) -> int:
     for run in grid.runs if options.retry else ():
         if is_given_up(run, grid.config):
             forgive(run)
+    if options.engine == "local":
+        from coex.training.loop import pick_device  # here, so that bad input does not wait for torch
+
+        for device in {run.config.device for run in grid.runs} - {"cpu"}:
+            pick_device(device)
     jobs = jobs or max(1, (os.cpu_count() or 1) // grid.config.cores)
     return _drive(grid, grid.runs, options.engine, jobs, options.address)
 

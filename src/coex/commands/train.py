@@ -1,7 +1,6 @@
 """`coex train` and `coex resume`."""
 
 import argparse
-import os
 import signal
 import sys
 import time
@@ -114,13 +113,14 @@ def _resume(options: argparse.Namespace) -> int:
 
 def _learn(config: Any, out: Path, options: argparse.Namespace, *, resume: bool) -> int:
     from coex.config.presets import PAPER_STEPS
+    from coex.core.ranks import is_first_process
     from coex.runs.progress import Progress, number
     from coex.runs.resume import is_finished
     from coex.runs.stopping import StopSignal
     from coex.training.loop import train
 
     # Of the processes that torchrun starts for one run, the first speaks.
-    is_first = os.environ.get("RANK", "0") == "0"
+    is_first = is_first_process()
     progress = Progress(config.total_steps, config.env.frame_skip, quiet=options.quiet or not is_first)
     if resume and is_finished(out, config):
         progress.say(f"{out} is finished: all {config.total_steps:,} steps are done (--steps extends it)")

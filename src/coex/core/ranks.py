@@ -175,6 +175,11 @@ def tree_sum(rows: Tensor) -> Tensor:
     return rows[0]
 
 
+def is_first_process() -> bool:
+    """Whether this process is the first of those that torchrun has started, or alone; others set RANK, too."""
+    return not dist.is_torchelastic_launched() or os.environ["RANK"] == "0"
+
+
 @contextlib.contextmanager
 def joined_ranks(shards: int) -> Iterator[Ranks]:
     """Joins the processes that torchrun has started for a run of so many shards; without torchrun, there is one.

@@ -59,6 +59,7 @@ def attempt(
     _append(record, {"start": key, "time": began, "host": socket.gethostname(), "step": newest_step(Path(out))})
     log = record.with_suffix(".log")
     with log.open("ab") as errors:
+        before = errors.tell()
         process = subprocess.Popen(
             [*_guarded(), "-m", "coex", *command], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
             start_new_session=True, env=os.environ | {"OMP_NUM_THREADS": str(cores)},
@@ -77,9 +78,22 @@ def attempt(
     finally:
         if code is not None:
             seconds = round(time.time() - began, 1)
-            error = "" if code in (0, *STOPPED) else _last_line(log) or f"ended by signal {-code}"
+            error = "" if code in (0, *STOPPED) else _last_words(log, before, code)
             _append(record, {"end": key, "code": code, "seconds": seconds, "error": error})
     return code
+
+
+def trace(run: PlannedRun) -> int:
+    """Returns how many lines the records of a run have: an attempt that adds none has not begun."""
+    return len(_read(run.records))
+
+
+def note_failure(run: PlannedRun, error: str) -> None:
+    """Writes down a failure of an attempt that could not do so itself."""
+    key = secrets.token_hex(4)
+    start = {"start": key, "time": time.time(), "host": socket.gethostname(), "step": newest_step(run.out)}
+    _append(run.records, start)
+    _append(run.records, {"end": key, "code": 1, "seconds": 0.0, "error": error})
 
 
 def history(run: PlannedRun) -> History:
@@ -129,7 +143,7 @@ def wait_seconds(past: History, config: GridConfig) -> float:
     """Returns how long to wait before the next attempt: not at all after progress."""
     if past.was_in_use:
         return min(_WAIT_SECONDS, config.backoff)
-    return min(config.backoff * 5.0 ** (past.failures - 1), _LONGEST_WAIT) if past.failures else 0.0
+    return min(config.backoff * 5.0 ** min(past.failures - 1, 9), _LONGEST_WAIT) if past.failures else 0.0
 
 
 def is_finished(run: PlannedRun) -> bool:
@@ -172,8 +186,11 @@ def _read(path: Path) -> list[dict[str, Any]]:
     return events
 
 
-def _last_line(log: Path) -> str:
+def _last_words(log: Path, begin: int, code: int) -> str:
+    """What ended an attempt: a signal, or the last line of what it wrote, which is the log from `begin` on."""
+    if code < 0:
+        return f"ended by signal {-code}"
     with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 4_000))
+        file.seek(max(begin, log.stat().st_size - 4_000))
         lines = file.read().decode(errors="replace").split("\n")
-    return next((line.strip().removeprefix("coex: ") for line in reversed(lines) if line.strip()), "")
+    return next((line.strip().removeprefix("coex: ") for line in reversed(lines) if line.strip()), f"exit code {code}")

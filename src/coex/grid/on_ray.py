@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import socket
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from typing import Any
@@ -12,6 +14,7 @@ from coex.grid.drive import Submit
 from coex.grid.plan import GridConfig, PlannedRun
 
 _SAVE_SECONDS = 20.0  # for runs that are asked to stop
+_KNOCK_SECONDS = 10.0
 
 
 @contextlib.contextmanager
@@ -29,12 +32,18 @@ def ray_engine(config: GridConfig, address: str | None) -> Iterator[Submit]:
         "address": "local", "_node_ip_address": "127.0.0.1", "include_dashboard": False,
     }  # fmt: skip
     try:
+        _knock(address or "")
         ray.init(**place, log_to_driver=False, logging_level="error")
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise CoexError(f"there is no Ray cluster at {address or 'this machine'}: {error}") from None
+    except Exception as error:  # what Ray raises has no class of its own
+        cause = str(error).strip().split("\n")[0]
+        raise CoexError(f"there is no Ray cluster at {address or 'this machine'}: {cause}") from None
     try:
-        if not address and config.cores > (cores := int(ray.cluster_resources().get("CPU", 0))):
-            raise UsageError(f"cores = {config.cores}: this machine has {cores}")
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        if not any(node.get("CPU", 0) >= config.cores and node.get("GPU", 0) >= config.gpus for node in nodes):
+            asked = f"cores = {config.cores}, gpus = {config.gpus:g}"
+            if not address:  # Ray would wait for a node that has them, for ever
+                raise UsageError(f"{asked}: this machine has {nodes[0].get('CPU', 0):g} and {nodes[0].get('GPU', 0):g}")
+            print(f"{asked}: no node of the cluster has them now, and the runs wait for one", file=sys.stderr)
         # A task that is lost is ours to try again: with back-off, and not for ever.
         task = ray.remote(num_cpus=config.cores, num_gpus=config.gpus, max_retries=0)(attempt)
         started: dict[Future[int], Any] = {}
@@ -54,6 +63,13 @@ def ray_engine(config: GridConfig, address: str | None) -> Iterator[Submit]:
             wait(started, _SAVE_SECONDS)
     finally:
         ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raises OSError where nobody listens at HOST:PORT: Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and "/" not in host and port.isdigit():
+        socket.create_connection((host, int(port)), _KNOCK_SECONDS).close()
 
 
 def _import_ray() -> Any:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import secrets
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -35,6 +36,16 @@ class GridConfig:
 
     def __post_init__(self) -> None:
         check_settings(self, counts="steps cores failures", weights="gpus backoff")
+        if self.gpus > 1 and self.gpus % 1:
+            raise UsageError(f"gpus must be a part of one or a whole number, not {self.gpus}")
+        for name, value in self.sbatch.items():
+            if name == "array":
+                raise UsageError("sbatch.array: there is a task for each run; sbatch.tasks-at-once limits them")
+            if not isinstance(value, str | int | float) or "\n" in str(value):
+                raise UsageError(f"sbatch.{name} takes a line of text, a number, true or false, not {value!r}")
+        limit = self.sbatch.get("tasks-at-once", 1)
+        if type(limit) is not int or limit < 1:
+            raise UsageError(f"sbatch.tasks-at-once takes a whole number, at least 1, not {limit!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +71,9 @@ class Grid:
     def keep(self) -> None:
         """Writes the file into the grid's directory, from where `read_grid` takes it, and the names of its runs."""
         (self.out / RECORDS).mkdir(parents=True, exist_ok=True)
-        (self.out / RECORDS / FILE).write_text(self.text, encoding="utf-8")
         plan = {"failures": self.config.failures, "runs": [run.name for run in self.runs]}
-        (self.out / RECORDS / PLAN).write_text(json.dumps(plan), encoding="utf-8")
+        for name, text in ((FILE, self.text), (PLAN, json.dumps(plan))):
+            _keep(self.out / RECORDS / name, text.encode())
 
 
 def read_grid(path: Path) -> Grid:
@@ -121,6 +132,15 @@ def _plan(table: dict[str, Any], out: Path | None, stem: str, text: str) -> Grid
             for seed, game, method in itertools.product(seeds, games, methods)]  # fmt: skip
     _check_different((run.name for run in runs), "two of its runs are")
     return Grid(out, config, tuple(runs), text)
+
+
+def _keep(path: Path, content: bytes) -> None:
+    """Puts a whole file in its place, if it is not there already: an array's tasks read and keep it at once."""
+    if path.is_file() and path.read_bytes() == content:
+        return
+    scratch = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    scratch.write_bytes(content)
+    scratch.replace(path)
 
 
 def _run(game: str, method: str, seed: int, settings: dict[str, Any], grid: GridConfig, out: Path) -> PlannedRun:

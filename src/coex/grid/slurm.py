@@ -39,13 +39,14 @@ def slurm_script(grid: Grid) -> str:
     own = {
         "job-name": f"coex-{grid.out.name}",
         "array": f"0-{len(names) - 1}",
+        "ntasks": 1,  # sbatch refuses GPUs per task without it
         "cpus-per-task": grid.config.cores,
         "output": f"{grid.out / RECORDS}/slurm-%A_%a.log",
     }
     if grid.config.gpus:
         own["gpus-per-task"] = math.ceil(grid.config.gpus)
     options = own | _DEFAULTS | grid.config.sbatch
-    if isinstance(limit := options.pop("tasks-at-once", None), int):
+    if limit := options.pop("tasks-at-once", None):
         options["array"] = f"{options['array']}%{limit}"
     lines = [f"#SBATCH --{name}" + ("" if value is True else f"={value}") for name, value in options.items()
              if value is not False]  # fmt: skip

@@ -26,7 +26,7 @@ class Lease:
 
     def __init__(self, run: Path) -> None:
         self._run = run
-        self._path = run
+        self.path = run
         self._content = json.dumps(_owner() | {"token": secrets.token_hex(8)}).encode()
         self._over = threading.Event()
         self._guard = threading.Lock()  # no heartbeat after the release
@@ -39,18 +39,22 @@ class Lease:
         found = newest_lease(self._run)
         if found and is_alive(found, now):
             raise BlockingIOError
-        self._path = self._run / f"{PREFIX}{_number(found) + 1 if found else 1}"
+        self.path = self._run / f"{PREFIX}{_number(found) + 1 if found else 1}"
         try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         except FileExistsError:
             raise BlockingIOError from None
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(self._content)
-        if newest_lease(self._run) != self._path:  # what we were shown of the directory was old
-            self._path.unlink(missing_ok=True)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(self._content)
+        except OSError:  # a full disk: nobody is to wait for what nobody holds
+            self.path.unlink(missing_ok=True)
+            raise
+        if newest_lease(self._run) != self.path:  # what we were shown of the directory was old
+            self.path.unlink(missing_ok=True)
             raise BlockingIOError
         for path in lease_files(self._run):
-            if path != self._path:
+            if path != self.path:
                 path.unlink(missing_ok=True)
         threading.Thread(target=self._beat, name="lease", daemon=True).start()
 
@@ -58,7 +62,7 @@ class Lease:
         """Leaves the lease to the next: a file whose heartbeat is long over, so that numbers go on."""
         self._over.set()
         with self._guard, contextlib.suppress(OSError):
-            os.utime(self._path, (0, 0))
+            os.utime(self.path, (0, 0))
 
     def _beat(self) -> None:
         while not self._over.wait(BEAT_SECONDS):
@@ -66,8 +70,8 @@ class Lease:
                 if self._over.is_set():
                     return
                 found = newest_lease(self._run)
-                if found == self._path and found.read_bytes() == self._content:
-                    os.utime(self._path)
+                if found == self.path and found.read_bytes() == self._content:
+                    os.utime(self.path)
                 else:
                     print(f"coex: {self._run} was taken by {owner(self._run)}: this process ends", file=sys.stderr)
                     sys.stderr.flush()
@@ -102,6 +106,14 @@ def is_alive(lease: Path, now: float) -> bool:
     except (OSError, KeyError, ValueError):
         pass
     return True
+
+
+def last_heard(run: Path) -> tuple[str, float] | None:
+    """Returns the newest lease and the time of its last heartbeat; None where there is none."""
+    with contextlib.suppress(OSError):
+        found = newest_lease(run)
+        return (found.name, found.stat(follow_symlinks=False).st_mtime) if found else None
+    return None
 
 
 def is_in_use(run: Path) -> bool:

@@ -106,13 +106,13 @@ def _check_same_run(config: RunConfig, saved: Saved, run: Path) -> None:
 
 
 @contextlib.contextmanager
-def loading_errors(saved: Saved, whole: str) -> Iterator[None]:
-    """For those who load parts of a checkpoint into a `whole`: what does not fit is said in one line."""
+def loading_errors(step: int, whole: str) -> Iterator[None]:
+    """For those who load parts of a step's checkpoint into a `whole`: what does not fit is said in one line."""
     try:
         yield
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         cause = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UsageError(f"the checkpoint of step {saved.manifest.step:,} does not fit {whole}: {cause}") from None
+        raise UsageError(f"the checkpoint of step {step:,} does not fit {whole}: {cause}") from None
 
 
 def check_same_config(config: RunConfig, run: Path) -> None:

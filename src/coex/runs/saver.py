@@ -65,7 +65,7 @@ def preserved_generators() -> Iterator[None]:
 
 def restore(saved: Saved, name: str, part: Stateful) -> Any:
     """Puts what was saved under that name into a part, and returns what it has to say to that."""
-    with loading_errors(saved, "this run"):
+    with loading_errors(saved.manifest.step, "this run"):
         return part.load_state_dict(saved.state[name])
 
 

@@ -21,7 +21,7 @@ from coex.runs.directory import RunDirectory, check_unused
 from coex.runs.lock import RunLock
 from coex.runs.log import RunLog
 from coex.runs.progress import Progress
-from coex.runs.resume import find_checkpoint
+from coex.runs.resume import find_checkpoint, loading_errors
 from coex.runs.saver import Saver, Stateful, preserved_generators, restore
 from coex.runs.stopping import Interrupted
 from coex.training.agent import Agent, make_env, split_seed
@@ -82,7 +82,8 @@ class _Loop:
         config, out, progress, ranks = self._config, self._out, self._progress, self._ranks
         if not resume:
             check_unused(out)
-        stack.enter_context(RunLock(out))
+        # The first process may be another host's now, which was not there when the one before was lost.
+        stack.enter_context(RunLock(out, progress.warn if ranks.world_size > 1 else None))
         saved = find_checkpoint(config, out, progress) if resume else None
         agent = _make_agent(config, stack, ranks)
         tell_state(ranks, saved)
@@ -128,7 +129,8 @@ class _Loop:
         saved_step, state = hear_state(self._ranks)
         parts: dict[str, Stateful] = {"agent": agent}
         if state is not None:
-            agent.load_state_dict(state)
+            with loading_errors(saved_step or 0, "this run"):
+                agent.load_state_dict(state)
         saver = Saver(CheckpointStore(self._out), self._config, parts, dict, self._progress, saved_step, self._ranks)
         if state is None:
             agent.begin()

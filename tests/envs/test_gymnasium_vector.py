@@ -162,19 +162,68 @@ def test_an_explorers_pictures_are_there(mode: AutoresetMode) -> None:
     env.close()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"autoreset_mode": AutoresetMode.DISABLED}, "autoreset_mode"),
+        ({"num_envs": 0}, "num_envs must be at least 1"),
+        ({"num_envs": 2.5}, "num_envs takes a whole number"),
+        ({"num_workers": -2}, "num_workers must be at least -1"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"config": {"frame_skip": 2}}, "takes a GameConfig"),
+        ({"views": {"policy": (84, 84)}}, "name yours otherwise"),
+        ({"views": {"mine": (3,)}}, "it takes"),
+    ],
+)
+def test_bad_settings_are_said(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make(**arguments)
+
+
 def test_bad_input_is_said() -> None:
-    with pytest.raises(UsageError, match="autoreset_mode"):
-        make(autoreset_mode=AutoresetMode.DISABLED)
-    with pytest.raises(UsageError, match="num_envs"):
-        make(num_envs=0)
     with pytest.raises(UsageError, match="unknown game"):
         coex.make_vec("Nothing")
-    env = make()
+    env = make(num_envs=np.int64(3))
+    for call in (env.state_dict, lambda: env.step(np.zeros(3, np.int64))):
+        with pytest.raises(UsageError, match="comes first"):
+            call()
     with pytest.raises(UsageError, match="reset_mask"):
         env.reset(options={"reset_mask": np.ones(3, bool)})
-    with pytest.raises(UsageError, match="one for each"):
-        env.reset(seed=[1])
-    env.reset()
-    for actions in ([0, 1], [0, 1, 18], [0, 1, -1]):
-        with pytest.raises(UsageError, match="from 0 to 17"):
+    for seed, message in (([1], "one for each"), (-1, "at least 0"), (1.5, "whole number"), ([1, None, "a"], "whole")):
+        with pytest.raises(UsageError, match=message):
+            env.reset(seed=seed)  # type: ignore[arg-type]
+    env.reset(seed=np.int64(3))  # type: ignore[arg-type]
+    for actions, message in (
+        ([0, 1], "shape"),
+        ([0, 1, 18], "from 0 to 17"),
+        ([0, 1, -1], "from 0 to 17"),
+        ([0, 1, 1.5], "whole numbers"),
+        ([0, 1, np.nan], "finite"),
+        (None, "shape"),
+    ):
+        with pytest.raises(UsageError, match=message):
             env.step(np.array(actions))
+    env.close()
+    for call in (env.reset, env.state_dict, lambda: env.step(np.zeros(3, np.int64))):
+        with pytest.raises(UsageError, match="closed"):
+            call()
+
+
+def test_a_state_of_other_environments_is_said() -> None:
+    """One of the other mode would hold an environment where it is for ever, one of another game ends the emulator."""
+    env = make()
+    env.reset()
+    state = env.state_dict()
+    for other, message in (
+        (coex.make_vec("pong", 3, num_workers=0), "game is Seaquest there, and Pong here"),
+        (make(num_envs=2), "num_envs is 3 there, and 2 here"),
+        (make(autoreset_mode=AutoresetMode.SAME_STEP), "autoreset_mode is NextStep there, and SameStep here"),
+        (make(views={"rgb84": (84, 84, 3)}), "views is"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            other.load_state_dict(state)
+        other.close()
+    for damaged in (None, {}, {name: part for name, part in state.items() if name != "over"}):
+        with pytest.raises(UsageError, match="not the state"):
+            env.load_state_dict(damaged)  # type: ignore[arg-type]
+    env.close()

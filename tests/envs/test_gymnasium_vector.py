@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.utils import env_checker
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
@@ -77,6 +78,34 @@ def test_it_does_as_gymnasiums_own_vector_environment(mode: AutoresetMode) -> No
     assert with_ours.action_space == reference.action_space
     assert with_ours.metadata["autoreset_mode"] == reference.metadata["autoreset_mode"]
     with_ours.close()
+
+
+class First(gymnasium.Env[np.ndarray, int]):
+    """The only one of a vector, as a single environment: Gymnasium's checker takes no vectors."""
+
+    def __init__(self) -> None:
+        self.vector = make(num_envs=1, config=GameConfig(sticky=0.25))
+        self.observation_space, self.action_space = self.vector.single_observation_space, spaces.Discrete(18)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        observations, infos = self.vector.reset(seed=seed, options=options)
+        return observations[0], infos
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        observations, rewards, terminated, truncated, infos = self.vector.step(np.array([action]))
+        return observations[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), infos
+
+
+def test_it_passes_gymnasiums_own_checks(recwarn: pytest.WarningsRecorder) -> None:
+    """The same seed brings the same, nothing that was returned changes later, spaces hold what is shown."""
+    spec = gymnasium.envs.registration.EnvSpec("CoexFirst-v0", First, disable_env_checker=True)
+    env_checker.check_env(gymnasium.make(spec).unwrapped, skip_render_check=True)
+    with_three = make()
+    env_checker.check_reset_options(with_three)  # type: ignore[arg-type]
+    env_checker.check_reset_return_type(with_three)  # type: ignore[arg-type]
+    env_checker.check_space_limit(with_three.observation_space, "observation")
+    assert not [str(warning.message) for warning in recwarn]
 
 
 @pytest.mark.parametrize("mode", MODES)

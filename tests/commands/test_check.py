@@ -80,6 +80,9 @@ def test_a_world_without_ends_is_described() -> None:
     rows = dict(describe_world(make_world(returns=[], lengths=[])))
     assert rows["episodes"].startswith("none ended")
     assert "1.8 times chance" in rows["something obeys them"]
+    assert rows["rooms"] == "5 at τ = 0.5, chosen from the first observations"
+    set_by_hand = make_world(changes={"bonus.clusters.threshold": 0.5})
+    assert dict(describe_world(set_by_hand))["rooms"] == "5 at τ = 0.5, as set"
 
 
 @pytest.mark.parametrize(

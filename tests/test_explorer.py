@@ -10,7 +10,8 @@ import pytest
 
 import coex  # before torch: `coex` sets how its threads wait before it is loaded
 from coex import Explorer, UsageError
-from coex.config.presets import make_config
+from coex.bonuses import BonusContext
+from coex.config.presets import BONUSES, load_bonus_class, make_config
 from coex.config.run import RunConfig
 from coex.core.threads import one_thread
 from coex.rollouts.rollout import Transitions
@@ -100,6 +101,28 @@ def test_numbers_are_those_of_coex_train(game: str, method: str, settings: dict)
         assert_same_tree(explorer.method.state_dict(), agent.bonus.state_dict())
     assert ends
     env.close()
+
+
+@pytest.mark.parametrize("bonus", BONUSES)
+def test_every_bonus_of_the_package_sits_in_it(bonus: str, tmp_path: Path) -> None:
+    """The same numbers as without it, and after being saved and loaded."""
+    game = "Freeway" if bonus == "coex-ram" else ""
+    explorer = Explorer(6, 3, bonus, game=game, seed=1)
+    context = BonusContext(game, 6, np.random.SeedSequence(1), torch.device("cpu"))
+    bare = load_bonus_class(bonus)(explorer.config, context)
+    bare.load_state_dict(explorer.method.state_dict())
+    for seed in range(3):
+        rollout = make_rollout(seed)
+        bare.forget_episodes()
+        feed(explorer, rollout, begin=True)
+        with one_thread():  # as the explorer does
+            rewarded = bare.reward(rollout)
+            theirs = bare.update(rollout, rewarded)
+        assert np.array_equal(explorer.bonus(), rewarded.bonus.numpy())
+        ours = explorer.update()
+        assert {name: ours[name] for name in theirs} == theirs
+        explorer.save(tmp_path / bonus)
+        explorer = Explorer.load(tmp_path / bonus)
 
 
 def own_bonus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -195,6 +218,27 @@ def test_rows_that_no_action_led_to_are_neither_counted_nor_learned_from() -> No
     assert len(found["same"]) == same_step.steps_done == next_step.steps_done
     assert_same_tree(next_step.method.counts.state_dict(), same_step.method.counts.state_dict())
     assert_same_tree(next_step.method.encoder.rooms.state_dict(), same_step.method.encoder.rooms.state_dict())
+
+
+def test_attention_is_not_smoothed_over_rows_that_are_not_valid() -> None:
+    """Places are those of Gymnasium's other way of beginning episodes, as the row is a boundary as well."""
+    generator = np.random.default_rng(0)
+    same_step, next_step = (Explorer(6, 1, config=XY, seed=0) for _ in range(2))
+    pictures = generator.integers(0, 255, (60, 1, 40, 40, 3)).astype(np.uint8)
+    for explorer in (same_step, next_step):
+        explorer.begin(pictures[0])
+    valid = []
+    for t in range(1, 59, 2):
+        step, ended = ([0], pictures[t], [t % 3 == 0]), t % 3 == 0
+        same_step.add(*step, rewards=[0], first_frames=pictures[t + 1] if ended else None)
+        next_step.add(*step, rewards=[0])
+        valid += [True] + [False] * ended
+        if ended:
+            next_step.add([0], pictures[t + 1], [False], rewards=[0], valid=[False])
+    ours, theirs = next_step.states(), same_step.states()
+    for name in ("x", "y"):
+        assert len(set(theirs[name].ravel())) > 1
+        assert ours[name][valid].tolist() == theirs[name].tolist()
 
 
 def test_the_model_does_not_learn_from_rows_that_are_not_valid() -> None:

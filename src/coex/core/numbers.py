@@ -4,7 +4,7 @@ import operator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from coex.errors import UsageError
 
@@ -20,7 +20,7 @@ def whole(name: str, value: Any, least: int) -> int:
     return number
 
 
-def column(name: str, values: ArrayLike, size: int, dtype: Any) -> NDArray[Any]:
+def column(name: str, values: Any, size: int, dtype: Any) -> NDArray[Any]:
     """Returns (size,) of that type; raises UsageError for another shape, and where a number would be another one.
 
     That is so of halves as whole numbers, and of what is not finite.

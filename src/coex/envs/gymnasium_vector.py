@@ -102,7 +102,10 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Observations, NDArray[np.int
         if options and "reset_mask" in options:
             raise UsageError("reset_mask is for AutoresetMode.DISABLED: all environments are reset together")
         if seed is not None:
-            seeds = list(seed) if np.ndim(seed) else [whole("seed", seed, least=0) + n for n in range(self.num_envs)]
+            given: Any = seed
+            if not isinstance(given, Sequence | np.ndarray):
+                given = [whole("seed", given, least=0) + n for n in range(self.num_envs)]
+            seeds = list(given)
             if len(seeds) != self.num_envs:
                 raise UsageError(f"seed takes a number, or one for each of the {self.num_envs} environments")
             numbers = [None if one is None else whole("seed", one, least=0) for one in seeds]
@@ -154,7 +157,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Observations, NDArray[np.int
         begins. Raises UsageError for a state of another game, number of environments, autoreset mode or views.
         """
         self._check(begun=True)
-        if not isinstance(state, Mapping) or not {"of", "envs", "views", "over", "observations"} <= state.keys():
+        if not {"of", "envs", "views", "over", "observations"} <= set(state or ()):
             raise UsageError("this is not the state of such environments: state_dict() returns one")
         for name, ours in self._kind.items():
             if (theirs := state["of"].get(name)) != ours:

@@ -113,13 +113,16 @@ def test_a_restored_vector_goes_on_exactly(mode: AutoresetMode) -> None:
     original, restored = make(autoreset_mode=mode), make(autoreset_mode=mode, seed=9)
     original.reset(seed=1)
     restored.reset(seed=2)
-    for count in range(1, 10):  # states after an end are among them
-        play(original, 1, seed=count)
+    ends = 0
+    for count in range(1, 30):
+        ended = play(original, 1, seed=count)[0][3]
+        ends += int(ended.sum())
         state = original.state_dict()
-        play(restored, 1)
+        restored.reset()  # a clock would end its episodes when the original's end
         assert restored.load_state_dict(state) == [True] * 3
         np.testing.assert_array_equal(restored.observations, original.observations)
         assert_same_steps(play(restored, 2, seed=count), play(original, 2, seed=count))
+    assert ends  # states after an end were among them
     original.close()
     restored.close()
 

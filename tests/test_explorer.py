@@ -4,15 +4,19 @@ import re
 import runpy
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 
 import coex  # before torch: `coex` sets how its threads wait before it is loaded
 from coex import Explorer, UsageError
-from coex.config.presets import make_config
+from coex.bonuses import BonusContext
+from coex.config.presets import BONUSES, load_bonus_class, make_config
 from coex.config.run import RunConfig
 from coex.core.threads import one_thread
 from coex.rollouts.rollout import Transitions
+from coex.runs.checkpoints.store import write_checkpoint
+from coex.runs.checkpoints.tree import take_snapshot
 from coex.training.agent import Agent, make_env, split_seed
 from tests.conftest import make_rollout
 
@@ -97,6 +101,28 @@ def test_numbers_are_those_of_coex_train(game: str, method: str, settings: dict)
         assert_same_tree(explorer.method.state_dict(), agent.bonus.state_dict())
     assert ends
     env.close()
+
+
+@pytest.mark.parametrize("bonus", BONUSES)
+def test_every_bonus_of_the_package_sits_in_it(bonus: str, tmp_path: Path) -> None:
+    """The same numbers as without it, and after being saved and loaded."""
+    game = "Freeway" if bonus == "coex-ram" else ""
+    explorer = Explorer(6, 3, bonus, game=game, seed=1)
+    context = BonusContext(game, 6, np.random.SeedSequence(1), torch.device("cpu"))
+    bare = load_bonus_class(bonus)(explorer.config, context)
+    bare.load_state_dict(explorer.method.state_dict())
+    for seed in range(3):
+        rollout = make_rollout(seed)
+        bare.forget_episodes()
+        feed(explorer, rollout, begin=True)
+        with one_thread():  # as the explorer does
+            rewarded = bare.reward(rollout)
+            theirs = bare.update(rollout, rewarded)
+        assert np.array_equal(explorer.bonus(), rewarded.bonus.numpy())
+        ours = explorer.update()
+        assert {name: ours[name] for name in theirs} == theirs
+        explorer.save(tmp_path / bonus)
+        explorer = Explorer.load(tmp_path / bonus)
 
 
 def own_bonus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -194,6 +220,27 @@ def test_rows_that_no_action_led_to_are_neither_counted_nor_learned_from() -> No
     assert_same_tree(next_step.method.encoder.rooms.state_dict(), same_step.method.encoder.rooms.state_dict())
 
 
+def test_attention_is_not_smoothed_over_rows_that_are_not_valid() -> None:
+    """Places are those of Gymnasium's other way of beginning episodes, as the row is a boundary as well."""
+    generator = np.random.default_rng(0)
+    same_step, next_step = (Explorer(6, 1, config=XY, seed=0) for _ in range(2))
+    pictures = generator.integers(0, 255, (60, 1, 40, 40, 3)).astype(np.uint8)
+    for explorer in (same_step, next_step):
+        explorer.begin(pictures[0])
+    valid = []
+    for t in range(1, 59, 2):
+        step, ended = ([0], pictures[t], [t % 3 == 0]), t % 3 == 0
+        same_step.add(*step, rewards=[0], first_frames=pictures[t + 1] if ended else None)
+        next_step.add(*step, rewards=[0])
+        valid += [True] + [False] * ended
+        if ended:
+            next_step.add([0], pictures[t + 1], [False], rewards=[0], valid=[False])
+    ours, theirs = next_step.states(), same_step.states()
+    for name in ("x", "y"):
+        assert len(set(theirs[name].ravel())) > 1
+        assert ours[name][valid].tolist() == theirs[name].tolist()
+
+
 def test_the_model_does_not_learn_from_rows_that_are_not_valid() -> None:
     """What their actions and chances were changes nothing."""
     losses = []
@@ -262,7 +309,14 @@ def test_nobodys_random_numbers_are_moved() -> None:
         ({"bonus": "cuex"}, "closest: coex"),
         ({"config": {"stat": "xy"}}, "closest: state"),
         ({"config": 3}, "config takes"),
-        ({"num_envs": 0}, "there must be"),
+        ({"config": coex.CoexConfig}, "config takes"),
+        ({"bonus": "simhash", "config": coex.CoexConfig()}, "config takes SimHashConfig"),
+        ({"bonus": None}, "unknown bonus None"),
+        ({"num_envs": 0}, "num_envs must be at least 1"),
+        ({"num_actions": 4.0}, "num_actions takes a whole number"),
+        ({"num_actions": gymnasium.spaces.Discrete(4)}, "num_actions takes a whole number"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"device": "toaster"}, "takes cpu"),
         ({"bonus": "coex-ram"}, "RAM truth"),
     ],
 )
@@ -281,7 +335,20 @@ FRAMES = np.zeros((2, 20, 20, 3), np.uint8)
         ({"actions": [0, 4]}, "from 0 to 3"),
         ({"frames": FRAMES[:1]}, "frames are"),
         ({"frames": FRAMES.astype(float)}, "frames are"),
+        ({"frames": [FRAMES[0], FRAMES[1, :9]]}, "all of one size"),
+        ({"frames": FRAMES[:, :0]}, "frames are"),
         ({"frames": {"rgb160": FRAMES}}, "looks at rgb160"),
+        ({"frames": {"rgb84": FRAMES}}, "rgb160.* not among the frames"),
+        # Pictures from 0 to 1 would all be black as whole numbers.
+        ({"frames": {"rgb160": np.zeros((2, 160, 160, 3)), "rgb84": np.zeros((2, 84, 84, 3))}}, "float64"),
+        ({"actions": [0, 1.5]}, "actions must be whole numbers"),
+        ({"actions": [[0], [1, 2]]}, "actions must be an array"),
+        ({"actions": ["up", "down"]}, "actions must be finite numbers"),
+        ({"ended": ["False", "False"]}, "ended must be finite numbers"),
+        ({"ended": [0, 0.5]}, "ended must be True and False"),
+        ({"rewards": [0, np.nan]}, "rewards must be finite"),
+        ({"log_probs": [0, -np.inf]}, "log_probs must be finite"),
+        ({"log_probs": torch.zeros(2, requires_grad=True)}, "log_probs must be an array.*detach"),
         ({"rewards": None}, "either rewards or scores"),
         ({"scores": [0, 0]}, "either rewards or scores"),
         ({"valid": [True, False]}, "first_frames are needed"),
@@ -294,6 +361,68 @@ def test_bad_steps_are_said(step: dict, message: str) -> None:
         explorer.add(**({"actions": [0, 1], "frames": FRAMES, "ended": [False, False], "rewards": [3, 4]} | step))
     explorer.add([0, 1], FRAMES, [False, False], rewards=[1, 2])  # nothing of the step that was refused is left
     assert explorer.states()["R"].tolist() == [[1, 2]]
+
+
+def test_pictures_and_rewards_that_do_not_fit_are_said() -> None:
+    explorer = Explorer(4, 2)
+    for frames in (None, {}, FRAMES[0], FRAMES[:0]):
+        with pytest.raises(UsageError):
+            explorer.locate(frames)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="finite"):
+        explorer.reward_unit([1.0, np.inf])
+    with pytest.raises(UsageError, match="finite"):
+        explorer.reward_unit("many")  # type: ignore[arg-type]
+    assert explorer.reward_unit([]) == 1.0
+    assert explorer.reward_unit([[-3.0, 2.0]]) == 3.0
+
+
+def test_numpys_numbers_are_numbers(tmp_path: Path) -> None:
+    """`Discrete.n`, which most people have at hand, is one, and JSON does not know them."""
+    space = gymnasium.spaces.Discrete(4)
+    explorer = Explorer(space.n, np.int32(2), "simhash", seed=np.uint8(3))
+    explorer.begin(FRAMES)
+    explorer.save(tmp_path / "a")
+    loaded = Explorer.load(tmp_path / "a")
+    assert (loaded.num_actions, loaded.num_envs) == (4, 2)
+
+
+def test_a_kill_while_saving_leaves_an_explorer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before whichever of its renames: what was saved last or before can be loaded, and saved over."""
+    explorer = Explorer(4, 2, "simhash")
+    explorer.begin(FRAMES)
+    explorer.save(tmp_path / "a")
+    rename = Path.rename
+
+    def save_until(call: int) -> None:
+        calls = iter(range(1, 9))
+
+        def killed(self: Path, target: Path) -> Path:
+            if next(calls) == call:
+                raise KeyboardInterrupt
+            return rename(self, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "rename", killed)
+            with pytest.raises(KeyboardInterrupt):
+                explorer.save(tmp_path / "a")
+
+    for call in (1, 2, 3):
+        save_until(call)
+        assert Explorer.load(tmp_path / "a").num_envs == 2
+    save_until(3)
+    assert not (tmp_path / "a").exists()  # the old one is out of its place, and the new one not yet in it
+    save_until(1)
+    assert Explorer.load(tmp_path / "a").num_envs == 2
+    explorer.save(tmp_path / "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_checkpoint_of_something_else_is_no_explorer(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "run", 0, {"game": "Pong"}, {}, take_snapshot({}), scratch_name=".tmp")
+    with pytest.raises(UsageError, match="no explorer"):
+        Explorer.load(tmp_path / "run")
+    with pytest.raises(UsageError, match="something else"):
+        Explorer(4, 2, "simhash").save("")
 
 
 def test_the_order_of_calls_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

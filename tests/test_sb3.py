@@ -428,8 +428,17 @@ def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
         sb3.PPO("MlpPolicy", make_env(3), **PPO).learn(1, callback=callback(explorer=coex.Explorer(2, 2)))
     with pytest.raises(UsageError, match="memory"):
         make_vec_env(Walk, 1, wrapper_class=with_frames(config=Ram()))
-    with pytest.raises(UsageError, match="negative"):
-        CoexCallback(bonus_weight=-1.0)
+    for weight in (-1.0, float("nan")):
+        with pytest.raises(UsageError, match="negative"):
+            CoexCallback(bonus_weight=weight)
+    with pytest.raises(UsageError, match="config takes"):
+        with_frames(config=3)
+    with pytest.raises(UsageError, match="no explorer yet"):
+        callback().save(tmp_path / "a")
+    with pytest.raises(UsageError, match="no explorer yet"):  # the callback itself was forgotten
+        sb3.PPO("MlpPolicy", make_env(), **PPO).learn(24, CoexCheckpointCallback(callback(), 2, str(tmp_path)))
+    with pytest.raises(UsageError, match="looks at grey52"):  # pictures for another bonus
+        sb3.PPO("MlpPolicy", make_env(), **PPO).learn(24, callback=CoexCallback("simhash"))
 
 
 def test_a_policy_that_waits_is_held() -> None:

@@ -158,7 +158,7 @@ def test_the_calibration_is_what_clusters_of_that_scale_give() -> None:
 def test_calibration_of_two_points() -> None:
     unit = RoomClusters(ClusterConfig(projection_scale=1.0)).scale
     embeddings = np.rint(np.eye(64)[[0, 0, 1]] / unit).astype(np.int64)
-    trajectory = RoomTrajectory(embeddings, RoomClusters().assign(embeddings), np.array([3, 3, 4]), {})
+    trajectory = RoomTrajectory(embeddings, RoomClusters().assign(embeddings), np.array([3, 3, 4]), {}, 0.7)
     rows = calibrate(trajectory, ClusterConfig(threshold=1.0, projection_scale=1.0), scales=[0.5, 1.0])
     assert [(row["clusters"], row["ari"]) for row in rows] == [(1, 0.0), (2, 1.0)]  # √2 apart, or half of it
 
@@ -167,6 +167,7 @@ def test_it_writes_figures_tables_and_sheets(tmp_path: Path, capsys: pytest.Capt
     assert main(f"rooms private-eye --steps 1500 --seed 3 --calibrate --out {tmp_path}".split()) == 0
     result = json.loads((tmp_path / "PrivateEye-s3.json").read_text())
     assert (result["steps"], result["clustering"]["threshold"]) == (1500, 0.55)  # the paper's τ for the game
+    assert result["threshold"] == 0.55
     assert result["rooms"] > 1
     with (tmp_path / "PrivateEye-s3-rooms.csv").open() as file:
         assert sum(int(row["observations"]) for row in csv.DictReader(file)) == 1500
@@ -177,6 +178,13 @@ def test_it_writes_figures_tables_and_sheets(tmp_path: Path, capsys: pytest.Capt
     for name in ("PrivateEye-s3.png", "calibration.png"):
         assert 5_000 < (tmp_path / name).stat().st_size < 300_000
     assert "PrivateEye" in capsys.readouterr().out
+
+
+def test_a_threshold_that_was_chosen_is_written(tmp_path: Path) -> None:
+    assert main(f"rooms venture --steps 2500 --set threshold=0 --out {tmp_path}".split()) == 0
+    result = json.loads((tmp_path / "Venture-s0.json").read_text())
+    assert result["clustering"]["threshold"] == 0.0
+    assert result["threshold"] == pytest.approx(0.4, abs=0.35)
 
 
 def test_other_games_take_the_default_threshold(tmp_path: Path) -> None:

@@ -1,9 +1,13 @@
 """`coex check` on worlds whose answers are known."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
 from coex.analysis import check as analysis
@@ -76,6 +80,9 @@ def test_a_world_without_ends_is_described() -> None:
     rows = dict(describe_world(make_world(returns=[], lengths=[])))
     assert rows["episodes"].startswith("none ended")
     assert "1.8 times chance" in rows["something obeys them"]
+    assert rows["rooms"] == "5 at τ = 0.5, chosen from the first observations"
+    set_by_hand = make_world(changes={"bonus.clusters.threshold": 0.5})
+    assert dict(describe_world(set_by_hand))["rooms"] == "5 at τ = 0.5, as set"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +94,9 @@ def test_a_world_without_ends_is_described() -> None:
         (["freeway", "--steps", "many"], "whole numbers"),
         (["freeway", "--out", "check.pdf"], ".png"),
         (["freway2"], "closest"),
+        (["freeway", "--set", "seed=3"], "seed changes nothing"),
+        (["freeway", "--set", "learner.gamma=0.9"], "learner changes nothing"),
+        (["freeway", "--set", "bonus.adm.grid=500"], "grid takes 2 to 39"),
     ],
 )
 def test_bad_input_is_said(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,3 +104,46 @@ def test_bad_input_is_said(arguments: list[str], message: str, capsys: pytest.Ca
     error = capsys.readouterr().err
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+def test_where_nothing_can_be_written_nothing_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(analysis, "check", None)
+    assert main(["check", "freeway", "--out", str(tmp_path / "file" / "world.png")]) == 1
+    assert str(tmp_path / "file") in capsys.readouterr().err
+
+
+def make_registered(monkeypatch: pytest.MonkeyPatch, look: Callable[[np.random.Generator], np.ndarray]) -> str:
+    """A world of three actions that nothing obeys."""
+
+    class Odd(gymnasium.Env[np.ndarray, int]):
+        observation_space = gymnasium.spaces.Box(0, 255, (48, 48, 3), np.uint8)
+        action_space = gymnasium.spaces.Discrete(3)
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+            super().reset(seed=seed)
+            return look(self.np_random), {}
+
+        def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+            return look(self.np_random), 0.0, False, False, {}
+
+    spec = gymnasium.envs.registration.EnvSpec("Odd-v0", Odd, max_episode_steps=50)
+    monkeypatch.setitem(gymnasium.registry, "Odd-v0", spec)
+    monkeypatch.setattr(analysis, "_AGAIN", 0)
+    return "gym:Odd-v0"
+
+
+def test_a_picture_that_never_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    still = np.full((48, 48, 3), 90, np.uint8)
+    world = check(make_registered(monkeypatch, lambda _: still), 2_048, seed=0, num_workers=0)
+    assert (world.changed, world.rooms, world.is_found) == (0.0, 1, False)
+    assert "hardly ever changes" in advise(world)[0]
+
+
+def test_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = make_registered(monkeypatch, lambda generator: generator.integers(0, 256, (48, 48, 3)).astype(np.uint8))
+    world = check(game, 2_048, seed=0, num_workers=0)
+    assert (world.changed, world.is_found) == (1.0, False)
+    assert world.rooms <= 3

@@ -182,6 +182,14 @@ def test_what_cannot_be_used_is_said(env_id: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("shown", [np.zeros((64, 48, 3)), np.zeros((64, 48), np.uint8), None])
+def test_a_picture_that_is_none_is_said(shown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the space had promised."""
+    monkeypatch.setattr(Pictures, "_observe", lambda _: shown)
+    with pytest.raises(UsageError, match=r"for a picture: it must be \(H, W, 3\) uint8"):
+        make("CoexPictures-v0")
+
+
 def test_an_environment_that_fails_is_one_line_with_its_place() -> None:
     ours, theirs = multiprocessing.Pipe()
     memory = SharedMemory.allocate(1, {"policy": (84, 84, 4)})

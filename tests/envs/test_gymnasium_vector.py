@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.utils import env_checker
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
@@ -79,18 +80,49 @@ def test_it_does_as_gymnasiums_own_vector_environment(mode: AutoresetMode) -> No
     with_ours.close()
 
 
+class First(gymnasium.Env[np.ndarray, int]):
+    """The only one of a vector, as a single environment: Gymnasium's checker takes no vectors."""
+
+    def __init__(self) -> None:
+        self.vector = make(num_envs=1, config=GameConfig(sticky=0.25))
+        self.observation_space, self.action_space = self.vector.single_observation_space, spaces.Discrete(18)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        observations, infos = self.vector.reset(seed=seed, options=options)
+        return observations[0], infos
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        observations, rewards, terminated, truncated, infos = self.vector.step(np.array([action]))
+        return observations[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), infos
+
+
+def test_it_passes_gymnasiums_own_checks(recwarn: pytest.WarningsRecorder) -> None:
+    """The same seed brings the same, nothing that was returned changes later, spaces hold what is shown."""
+    spec = gymnasium.envs.registration.EnvSpec("CoexFirst-v0", First, disable_env_checker=True)
+    env_checker.check_env(gymnasium.make(spec).unwrapped, skip_render_check=True)
+    with_three = make()
+    env_checker.check_reset_options(with_three)  # type: ignore[arg-type]
+    env_checker.check_reset_return_type(with_three)  # type: ignore[arg-type]
+    env_checker.check_space_limit(with_three.observation_space, "observation")
+    assert not [str(warning.message) for warning in recwarn]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_restored_vector_goes_on_exactly(mode: AutoresetMode) -> None:
     original, restored = make(autoreset_mode=mode), make(autoreset_mode=mode, seed=9)
     original.reset(seed=1)
     restored.reset(seed=2)
-    for count in range(1, 10):  # states after an end are among them
-        play(original, 1, seed=count)
+    ends = 0
+    for count in range(1, 30):
+        ended = play(original, 1, seed=count)[0][3]
+        ends += int(ended.sum())
         state = original.state_dict()
-        play(restored, 1)
+        restored.reset()  # a clock would end its episodes when the original's end
         assert restored.load_state_dict(state) == [True] * 3
         np.testing.assert_array_equal(restored.observations, original.observations)
         assert_same_steps(play(restored, 2, seed=count), play(original, 2, seed=count))
+    assert ends  # states after an end were among them
     original.close()
     restored.close()
 
@@ -162,19 +194,68 @@ def test_an_explorers_pictures_are_there(mode: AutoresetMode) -> None:
     env.close()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"autoreset_mode": AutoresetMode.DISABLED}, "autoreset_mode"),
+        ({"num_envs": 0}, "num_envs must be at least 1"),
+        ({"num_envs": 2.5}, "num_envs takes a whole number"),
+        ({"num_workers": -2}, "num_workers must be at least -1"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"config": {"frame_skip": 2}}, "takes a GameConfig"),
+        ({"views": {"policy": (84, 84)}}, "name yours otherwise"),
+        ({"views": {"mine": (3,)}}, "it takes"),
+    ],
+)
+def test_bad_settings_are_said(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make(**arguments)
+
+
 def test_bad_input_is_said() -> None:
-    with pytest.raises(UsageError, match="autoreset_mode"):
-        make(autoreset_mode=AutoresetMode.DISABLED)
-    with pytest.raises(UsageError, match="num_envs"):
-        make(num_envs=0)
     with pytest.raises(UsageError, match="unknown game"):
         coex.make_vec("Nothing")
-    env = make()
+    env = make(num_envs=np.int64(3))
+    for call in (env.state_dict, lambda: env.step(np.zeros(3, np.int64))):
+        with pytest.raises(UsageError, match="comes first"):
+            call()
     with pytest.raises(UsageError, match="reset_mask"):
         env.reset(options={"reset_mask": np.ones(3, bool)})
-    with pytest.raises(UsageError, match="one for each"):
-        env.reset(seed=[1])
-    env.reset()
-    for actions in ([0, 1], [0, 1, 18], [0, 1, -1]):
-        with pytest.raises(UsageError, match="from 0 to 17"):
+    for seed, message in (([1], "one for each"), (-1, "at least 0"), (1.5, "whole number"), ([1, None, "a"], "whole")):
+        with pytest.raises(UsageError, match=message):
+            env.reset(seed=seed)  # type: ignore[arg-type]
+    env.reset(seed=np.int64(3))  # type: ignore[arg-type]
+    for actions, message in (
+        ([0, 1], "shape"),
+        ([0, 1, 18], "from 0 to 17"),
+        ([0, 1, -1], "from 0 to 17"),
+        ([0, 1, 1.5], "whole numbers"),
+        ([0, 1, np.nan], "finite"),
+        (None, "shape"),
+    ):
+        with pytest.raises(UsageError, match=message):
             env.step(np.array(actions))
+    env.close()
+    for call in (env.reset, env.state_dict, lambda: env.step(np.zeros(3, np.int64))):
+        with pytest.raises(UsageError, match="closed"):
+            call()
+
+
+def test_a_state_of_other_environments_is_said() -> None:
+    """One of the other mode would hold an environment where it is for ever, one of another game ends the emulator."""
+    env = make()
+    env.reset()
+    state = env.state_dict()
+    for other, message in (
+        (coex.make_vec("pong", 3, num_workers=0), "game is Seaquest there, and Pong here"),
+        (make(num_envs=2), "num_envs is 3 there, and 2 here"),
+        (make(autoreset_mode=AutoresetMode.SAME_STEP), "autoreset_mode is NextStep there, and SameStep here"),
+        (make(views={"rgb84": (84, 84, 3)}), "views is"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            other.load_state_dict(state)
+        other.close()
+    for damaged in (None, {}, {name: part for name, part in state.items() if name != "over"}):
+        with pytest.raises(UsageError, match="not the state"):
+            env.load_state_dict(damaged)  # type: ignore[arg-type]
+    env.close()

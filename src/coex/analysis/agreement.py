@@ -57,6 +57,7 @@ class RoomTrajectory:
     clusters: Ints  # (M,)
     rooms: Ints  # (M,) the truth
     samples: dict[int, list[Frame]]
+    threshold: float  # τ, if it was chosen: the one that was
 
 
 def gather(
@@ -74,7 +75,9 @@ def gather(
         rooms.append(ram.room(game, memory))
         samples.add(clusters[-1], frames)
         on_batch(sum(map(len, rooms)), len(np.unique(np.concatenate(rooms))))
-    return RoomTrajectory(np.concatenate(embeddings), np.concatenate(clusters), np.concatenate(rooms), samples.frames)
+    return RoomTrajectory(
+        np.concatenate(embeddings), np.concatenate(clusters), np.concatenate(rooms), samples.frames, observed.threshold
+    )
 
 
 def _batches(game: str, steps: int, seed: int) -> Iterator[tuple[Frame, NDArray[np.uint8]]]:

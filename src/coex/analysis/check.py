@@ -174,6 +174,7 @@ def _count_rewards(world: World, rollout: Rollout) -> None:
 def describe_world(world: World) -> list[tuple[str, str]]:
     """Returns the findings, each with its name."""
     found = "yes" if world.is_found else "not yet"
+    whose = "as set" if "bonus.clusters.threshold" in world.changes else "chosen from the first observations"
     chance = f"{world.accuracy:.0%} of the actions guessed, {world.skill:.1f} times chance"
     rows = [
         ("actions", f"{len(world.actions)}: {', '.join(world.actions[:8])}{' …' if len(world.actions) > 8 else ''}"),
@@ -183,7 +184,7 @@ def describe_world(world: World) -> list[tuple[str, str]]:
             f"{world.cells} of {world.grid.cells**2} cells in the last quarter of the steps" if world.is_found else "-",
         ),
         ("picture changes", f"in {world.changed:.0%} of the steps"),
-        ("rooms", f"{world.rooms} at τ = {world.threshold:.3g}, chosen from the first observations"),
+        ("rooms", f"{world.rooms} at τ = {world.threshold:.3g}, {whose}"),
     ]
     if world.returns:
         mean, lengths = float(np.mean(world.returns)), float(np.mean(world.lengths))

@@ -44,19 +44,21 @@ def _check(options: argparse.Namespace) -> int:
         raise UsageError(f"--steps takes at least {FIRST_OBSERVATIONS}, --seed at least 0 and --workers at least -1")
     if options.out.suffix != ".png":
         raise UsageError(f"--out takes the name of a .png file, not {options.out}")
-    game = resolve_game(options.game)
+    game, changes = resolve_game(options.game), parse_assignments(options.assignments)
+    if idle := changes.keys() - {"bonus", "env", "preset"}:
+        raise UsageError(f"--set {min(idle)} changes nothing here: a check has settings of bonus and env")
+    options.out.parent.mkdir(parents=True, exist_ok=True)  # before the minutes that it takes
 
     from coex.analysis.check import advise, check, describe_world
     from coex.analysis.plots import draw_world
 
-    world = check(game, steps, seed, workers, parse_assignments(options.assignments))
+    world = check(game, steps, seed, workers, changes)
     rows = describe_world(world)
     width = max(len(name) for name, _ in rows)
     print(f"{game}, {world.steps:,} random steps\n")
     print("\n".join(f"  {name:{width}}  {finding}" for name, finding in rows))
     print("\nWhat to try:")
     print("\n".join(f"  {line}" for line in advise(world)))
-    options.out.parent.mkdir(parents=True, exist_ok=True)
     draw_world(options.out, world.game, world.picture, world.grid, world.attention, world.samples)
     print(f"\nThe picture, what the model looks at, and the rooms: {options.out}")
     return 0

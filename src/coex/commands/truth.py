@@ -146,7 +146,8 @@ def _rooms_one(game: str, config: Any, steps: int, seed: int, with_calibration: 
     figures = agreement(trajectory.clusters, trajectory.rooms)
     sweep = calibrate(trajectory, config) if with_calibration else []
     clusters = by_cluster(trajectory.clusters, trajectory.rooms)
-    result = {"game": game, "steps": steps, "seed": seed, "clustering": dataclasses.asdict(config)} | figures
+    result = {"game": game, "steps": steps, "seed": seed, "clustering": dataclasses.asdict(config)}
+    result |= {"threshold": trajectory.threshold} | figures
     name = f"{game}-s{seed}"
     (out / f"{name}.json").write_text(json.dumps(result | {"calibration": sweep}, indent=1) + "\n")
     _write_csv(out / f"{name}-clusters.csv", clusters)

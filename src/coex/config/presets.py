@@ -181,12 +181,19 @@ def load_bonus_class(bonus: str) -> Any:
         raise UsageError(f"there is no bonus {bonus!r}: {error} (is the module on Python's path?)") from None
 
 
-def bonus_config(bonus: str, game: str, settings: dict[str, Any] | None = None) -> Any:
-    """Returns a bonus's settings for a game by the bonus's name, with nested `settings` put in."""
-    if bonus not in BONUSES and ":" not in bonus:
-        close = difflib.get_close_matches(bonus, BONUSES, n=1, cutoff=0.4) or list(BONUSES)
+def bonus_config(bonus: str, game: str, settings: Any = None) -> Any:
+    """Returns a bonus's settings for a game by the bonus's name, with nested `settings` put in, or as they are."""
+    if bonus not in BONUSES and ":" not in str(bonus):
+        close = difflib.get_close_matches(str(bonus), BONUSES, n=1, cutoff=0.4) or list(BONUSES)
         raise UsageError(f"unknown bonus {bonus!r}; closest: {', '.join(close)} (or module:Class)")
-    return with_settings(_bonus_settings(bonus, game, is_paper=False), settings or {})
+    usual = _bonus_settings(bonus, game, is_paper=False)
+    if isinstance(settings, type(usual)):
+        return settings
+    if settings is not None and not isinstance(settings, dict):
+        raise UsageError(
+            f"config takes {type(usual).__name__}, the settings of {bonus}, or a dictionary of them, not {settings!r}"
+        )
+    return with_settings(usual, settings or {})
 
 
 def _bonus_settings(bonus: str, game: str, *, is_paper: bool) -> Any:

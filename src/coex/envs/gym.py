@@ -160,10 +160,19 @@ def find_picture(env: gymnasium.Env[Any, Any]) -> Callable[[Any], Frame]:
     if type(env.unwrapped).__module__.partition(".")[0] == "minigrid":
         return MiniGridPicture(env.unwrapped)
     if _is_picture(env.observation_space):
-        return np.ascontiguousarray
+        return _as_picture
     if env.render_mode == "rgb_array":
-        return lambda _: np.ascontiguousarray(env.render())
+        return lambda _: _as_picture(env.render())
     raise UsageError('has no RGB picture: neither its observation nor render_mode="rgb_array" gives one')
+
+
+def _as_picture(shown: Any) -> Frame:
+    picture = np.ascontiguousarray(shown)
+    if picture.dtype != np.uint8 or picture.shape[2:] != (3,) or not picture.size:
+        raise UsageError(
+            f"the environment shows {picture.shape} {picture.dtype} for a picture: it must be (H, W, 3) uint8"
+        )
+    return picture
 
 
 def _is_picture(space: spaces.Space[Any]) -> bool:

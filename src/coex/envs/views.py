@@ -73,14 +73,17 @@ def paint_pictures(views: Views, pictures: Pictures, fresh: NDArray[np.bool_], e
     rows = slice(None) if len(envs) == len(fresh) else list(envs)
     if isinstance(pictures, Mapping):
         for name, view in views.items():
-            if name not in pictures or np.shape(pictures[name]) != view.shape:
-                raise UsageError(
-                    f"the bonus looks at {name}, uint8 of the shape {view.shape}: it is not among the frames"
-                )
-            view[rows] = np.asarray(pictures[name])[rows]
+            shown = np.asarray(pictures.get(name))
+            if shown.shape != view.shape or shown.dtype != np.uint8:
+                given = f"they have {shown.shape} {shown.dtype}" if name in pictures else "it is not among the frames"
+                raise UsageError(f"the bonus looks at {name}, uint8 of the shape {view.shape}: {given}")
+            view[rows] = shown[rows]
         return
-    frames = np.asarray(pictures)
-    if frames.ndim != 4 or len(frames) != len(fresh) or frames.shape[3] != 3 or frames.dtype != np.uint8:
+    try:
+        frames = np.asarray(pictures)
+    except ValueError:
+        raise UsageError(f"frames are ({len(fresh)}, height, width, 3) uint8 RGB, all of one size") from None
+    if frames.shape[:1] + frames.shape[3:] != (len(fresh), 3) or not frames.size or frames.dtype != np.uint8:
         raise UsageError(f"frames are ({len(fresh)}, height, width, 3) uint8 RGB, not {frames.shape} {frames.dtype}")
     if any(view.ndim == 2 for view in views.values()):
         raise UsageError("the bonus looks at RAM, which no picture shows: give its views by name")

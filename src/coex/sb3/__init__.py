@@ -36,9 +36,8 @@ def with_frames(
 
     `bonus` and `config` are those of `CoexCallback`: they say which pictures.
     """
-    if config is None or isinstance(config, dict):
-        config = bonus_config(bonus, "", config)
-    views = dict(config.views(""))
+    find = getattr(bonus_config(bonus, "", config), "views", None)
+    views = dict(find("")) if find else {}
 
     def wrap(env: Env, **kwargs: Any) -> Env:
         return wrap_frames(env, wrapper_class, views, **kwargs)
@@ -74,7 +73,7 @@ class CoexCallback(BaseCallback):
         stays as random as it is, and values learn.
         """
         super().__init__(verbose)
-        if bonus_weight < 0:
+        if not bonus_weight >= 0:  # nor NaN
             raise UsageError(f"bonus_weight must not be negative, not {bonus_weight}")
         self.bonus_weight = bonus_weight
         self._wait = wait
@@ -90,6 +89,8 @@ class CoexCallback(BaseCallback):
 
     def save(self, path: str | Path) -> None:
         """Writes the explorer: see `Explorer.save`."""
+        if not hasattr(self, "explorer"):
+            raise UsageError("there is no explorer yet: learn() makes it, with CoexCallback among its callbacks")
         self.explorer.save(path)
 
     def _init_callback(self) -> None:

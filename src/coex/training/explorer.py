@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from coex.bonuses import Bonus, BonusContext, Rewarded
 from coex.config.presets import bonus_config, load_bonus_class
+from coex.core.numbers import column, whole
 from coex.core.threads import one_thread
 from coex.envs.views import STACK, Frame, Pictures, Shape, check_view, paint_pictures
 from coex.errors import UsageError
@@ -58,16 +59,14 @@ class Explorer:
         `game` is for a bonus that looks at a known game's RAM.
         Raises UsageError for a name or a setting that is not there.
         """
-        if num_actions < 1 or num_envs < 1:
-            raise UsageError(f"there must be actions and environments, not {num_actions} and {num_envs}")
-        if config is None or isinstance(config, dict):
-            config = bonus_config(bonus, game, config)
-        elif not dataclasses.is_dataclass(config):
-            raise UsageError(f"config takes the bonus's settings or a dictionary of them, not {type(config).__name__}")
-        self.num_actions, self.num_envs = num_actions, num_envs
-        self.config = config
+        from coex.training.loop import pick_device  # with all that a run takes: not when this module is imported
+
+        self.num_actions = num_actions = whole("num_actions", num_actions, least=1)
+        self.num_envs = num_envs = whole("num_envs", num_envs, least=1)
+        seed = whole("seed", seed, least=0)
+        self.config = config = bonus_config(bonus, game, config)
         self._made_with = {"bonus": bonus, "game": game, "seed": seed, "num_actions": num_actions, "num_envs": num_envs}
-        context = BonusContext(game, num_actions, np.random.SeedSequence(seed), torch.device(device))
+        context = BonusContext(game, num_actions, np.random.SeedSequence(seed), pick_device(device))
         with torch.random.fork_rng(devices=[]):  # the same weights whatever was drawn before, and nobody's draws moved
             torch.manual_seed(seed)
             self.method: Bonus = load_bonus_class(bonus)(config, context)
@@ -128,8 +127,8 @@ class Explorer:
         if self._rewarded is not None:
             raise UsageError("update() comes between bonus() and the next rollout's add()")
         t, count = len(self._steps), self.num_envs
-        is_valid = np.ones(count, bool) if valid is None else self._column("valid", valid, np.bool_)
-        has_ended = self._column("ended", ended, np.bool_) & is_valid
+        is_valid = np.ones(count, bool) if valid is None else column("valid", valid, count, np.bool_)
+        has_ended = column("ended", ended, count, np.bool_) & is_valid
         if not is_valid.all() and not self.method.skips_invalid:
             raise UsageError("this bonus cannot leave steps out: use SAME_STEP autoreset instead of NEXT_STEP")
         if (self._over & is_valid).any() or (~self._over & ~is_valid).any():
@@ -139,13 +138,13 @@ class Explorer:
         if (scores is None) == (rewards is None):
             raise UsageError("add() takes either rewards or scores")
         if scores is not None:
-            totals = self._column("scores", scores, np.float64)
+            totals = column("scores", scores, count, np.float64)
         else:
-            totals = self._scores + self._column("rewards", rewards, np.float64) * is_valid
-        chosen = self._column("actions", actions, np.int64)
+            totals = self._scores + column("rewards", rewards, count, np.float64) * is_valid
+        chosen = column("actions", actions, count, np.int64)
         if (is_valid & ((chosen < 0) | (chosen >= self.num_actions))).any():
             raise UsageError(f"actions are whole numbers from 0 to {self.num_actions - 1}")
-        chances = None if log_probs is None else self._column("log_probs", log_probs, np.float32)
+        chances = None if log_probs is None else column("log_probs", log_probs, count, np.float32)
         self._reserve(t + 1)
         for name, rows in self._rows.items():
             if self.views[name][2:] == (STACK,):
@@ -179,7 +178,8 @@ class Explorer:
 
         A bonus weighed in this unit counts as much beside rewards of 0.01 as beside rewards of 1,000.
         """
-        return self._largest.update(torch.as_tensor(np.asarray(rewards, np.float64)))
+        flat = np.append(0.0, np.asarray(rewards))
+        return self._largest.update(torch.from_numpy(column("rewards", flat, flat.size, np.float64)))
 
     def states(self) -> dict[str, NDArray[np.int64]]:
         """Returns (T, N) each what the rollout's `bonus` counted: x, y, c, R of the paper's method."""
@@ -204,7 +204,8 @@ class Explorer:
 
         Each picture is looked at by itself: attention is not smoothed over time.
         """
-        size = len(next(iter(frames.values())) if isinstance(frames, Mapping) else frames)
+        shown = next(iter(frames.values()), ()) if isinstance(frames, Mapping) else frames
+        size = (np.shape(shown) or (0,))[0]
         views = {name: np.zeros((size, *shape), np.uint8) for name, shape in self.views.items()}
         paint_pictures(views, frames, np.ones(size, bool), range(size))
         with one_thread():
@@ -212,7 +213,7 @@ class Explorer:
         if found is None:
             raise UsageError(f"the bonus {self._made_with['bonus']} looks at no place in particular")
         attention = found.float().cpu().numpy()
-        cells = attention.reshape(size, -1).argmax(-1)
+        cells = attention.reshape(size, math.prod(attention.shape[1:])).argmax(-1)
         return np.stack([cells % attention.shape[2], cells // attention.shape[2]], -1), attention
 
     def save(self, path: str | Path) -> None:
@@ -220,7 +221,7 @@ class Explorer:
 
         Steps of a rollout that `update` has not seen are left out: whoever loads it then must `begin`.
         """
-        place = Path(path)
+        place = _finish_saving(Path(path))
         if place.exists() and not (place / manifest.NAME).is_file():
             raise UsageError(f"{place} is something else: name another directory for the explorer")
         state: dict[str, Any] = {"method": self.method.state_dict(), "steps_done": self.steps_done}
@@ -247,10 +248,13 @@ class Explorer:
 
         Raises UsageError where there is no explorer, and CoexError where a file has changed.
         """
-        if not (Path(path) / manifest.NAME).is_file():
+        place = _finish_saving(Path(path))
+        if not (place / manifest.NAME).is_file():
             raise UsageError(f"{path}: there is no explorer here")
-        saved = read_checkpoint(Path(path), 0)
+        saved = read_checkpoint(place, 0)
         settings = json.loads(json.dumps(saved.manifest.config))
+        if "num_envs" not in settings or "bonus" not in settings:
+            raise UsageError(f"{path} is something else: there is no explorer here")
         explorer = cls(
             settings["num_actions"], settings["num_envs"], settings["bonus"], settings["config"],
             game=settings["game"], seed=settings["seed"], device=device,
@@ -264,12 +268,6 @@ class Explorer:
             explorer._scores[...], explorer._over[...] = saved.state["scores"], saved.state["over"]
             explorer._begun = True
         return explorer
-
-    def _column(self, name: str, values: Any, dtype: Any) -> NDArray[Any]:
-        column = np.asarray(values)
-        if column.shape != (self.num_envs,):
-            raise UsageError(f"{name} must have the shape ({self.num_envs},), not {column.shape}")
-        return column.astype(dtype)
 
     def _shown(self, t: int, n: int) -> dict[str, Frame]:
         return {name: rows[t, n].copy() for name, rows in self._rows.items()}
@@ -305,3 +303,12 @@ class Explorer:
             final_views={name: torch.from_numpy(view) for name, view in last.items()},
             valid=None if valid.all() else torch.from_numpy(valid),
         )
+
+
+def _finish_saving(place: Path) -> Path:
+    """Returns the place; where `save` was killed between its two renames, the second one is made up for."""
+    if not place.exists():
+        written = place.with_name(f".new-{place.name}")
+        if (written / manifest.NAME).is_file():
+            written.rename(place)
+    return place

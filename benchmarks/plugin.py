@@ -56,8 +56,8 @@ class OneLayout(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._observe(observation), info
 
     def step(self, action: Any) -> tuple[np.ndarray, Any, bool, bool, dict[str, Any]]:
-        observation, *rest = self.env.step(action)
-        return self._observe(observation), *rest
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return self._observe(observation), reward, terminated, truncated, info
 
 
 def atari(*, with_pictures: bool) -> VecEnv:

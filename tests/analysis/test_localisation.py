@@ -25,6 +25,7 @@ def test_it_writes_the_curve_and_the_figure(tmp_path: Path, capsys: pytest.Captu
     assert main(f"localise freeway --steps 1600 --seed 3 --set attention=softmax --out {tmp_path}".split()) == 0
     result = json.loads((tmp_path / "Freeway-s3.json").read_text())
     assert (result["game"], result["seed"], result["adm"]["attention"]) == ("Freeway", 3, "softmax")
+    assert result["adm"]["joystick"]  # as in training
     assert result["points"][-1]["step"] == 1600
     assert 0 < result["points"][-1]["distance"] < 13
     assert (tmp_path / "localise.png").stat().st_size > 5_000

@@ -74,19 +74,20 @@ def _games(names: Sequence[str], measurable: Sequence[str]) -> list[str]:
 
 
 def _localise(options: argparse.Namespace) -> int:
-    from coex.config.bonuses import ADMConfig
-    from coex.config.settings import parse_assignments, with_settings
+    from coex.config.presets import bonus_config
+    from coex.config.settings import parse_assignments
     from coex.envs import ram
     from coex.runs.stopping import StopSignal
     from coex.training.loop import pick_device
 
     steps, seed = _steps_and_seed(options)
-    config = with_settings(ADMConfig(), parse_assignments(options.assignments))
-    device = pick_device(options.device)
+    changes = {"adm": parse_assignments(options.assignments)}
     games = _games(options.games, ram.RAM_GAMES)
+    configs = {game: bonus_config("coex", game, changes).adm for game in games}
+    device = pick_device(options.device)
     options.out.mkdir(parents=True, exist_ok=True)
     with StopSignal() as stop:
-        for game in games:
+        for game, config in configs.items():
             _localise_one(game, config, steps, seed, device, options.out, stop.received)
             if stop.code:
                 break

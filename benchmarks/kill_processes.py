@@ -165,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kills = options.kills * (place + 1) // len(cases) - options.kills * place // len(cases)
         with tempfile.TemporaryDirectory(prefix="coex-kill-") as scratch:
             outcome = run_case(case, kills, random.Random(f"{options.seed}/{place}"), Path(scratch))
-        rows.append(asdict(case) | asdict(outcome))
+        rows.append(asdict(case) | vars(outcome))
         verdict = ", ".join(outcome.differences[:5]) or "identical"
         print(f"{case.name}: {dict(outcome.blows)}: {verdict}", flush=True)
         totals = {

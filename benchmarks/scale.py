@@ -37,6 +37,7 @@ from coex.training.agent import all_views
 RESULTS, PAGE = Path("results/scale.json"), Path("docs/scale.md")
 METHODS = ("a2c", "a2c+coex", "ppo", "ppo+coex")
 PROCESSES = (1, 2, 4)
+SIDES = {"alone": (1, 1), "two": (2, 2), **{str(count): (count, 4) for count in PROCESSES}}  # processes, shards
 HOSTS = (1, 8, 32, 128)
 PARTS = ("processes", "relaxations")
 FLOAT = 4  # bytes
@@ -84,16 +85,16 @@ def shared_run(method: str, steps: int, processes: int, shards: int, seed: int) 
 
 
 def measure_processes(methods: Sequence[str], steps: int, rounds: int) -> list[dict[str, Any]]:
-    """A row a method: a usual run, and runs of four shards in one, two and four processes, in turns."""
+    """A row a method: a usual run, one of two shards in two processes, and of four in one, two and four, in turns."""
     rows = []
     for method in methods:
         sides: dict[str, list[dict[str, Any]]] = {}
         for seed in range(rounds):
-            for name, processes, shards in [("alone", 1, 1), *((str(count), count, 4) for count in PROCESSES)]:
+            for name, (processes, shards) in SIDES.items():
                 found = shared_run(method, steps, processes, shards, seed)
                 sides.setdefault(name, []).append(found)
                 say(f"{method}, {name}: {found['steps_per_second']:,.0f} steps/s")
-        predicted = {str(count): message_bytes(method, count) for count in PROCESSES}
+        predicted = {name: message_bytes(method, processes) for name, (processes, _) in SIDES.items()}
         row: dict[str, Any] = {"method": method, "rounds": rounds, "steps": steps, "sides": {}}
         for name, runs in sides.items():
             rates = [one["steps_per_second"] for one in runs]
@@ -213,10 +214,11 @@ def processes_table(results: dict[str, Any]) -> str:
     for row in results["processes"]:
         sides = row["sides"]
         rate = median(sides["alone"]["steps_per_second"])
-        ratios = [f"{sides[str(count)]['ratio']:.2f}" for count in PROCESSES]
+        ratios = [f"{sides[name]['ratio']:.2f}" for name in list(SIDES)[1:]]
         sizes = [bytes_text(sides[str(count)]["bytes"]) for count in PROCESSES[1:]]
         lines.append([f"`{row['method']}`", f"{rate:,.0f}", *ratios, *sizes])
-    headings = ["method", "usual run, steps/s", *(f"{count} process{'es' * (count > 1)}" for count in PROCESSES)]
+    kinds = [f"{count} process{'es' * (count > 1)}, {shards} shards" for count, shards in list(SIDES.values())[1:]]
+    headings = ["method", "usual run, steps/s", *kinds]
     return table([*headings, *(f"received a rollout, {count}" for count in PROCESSES[1:])], lines)
 
 

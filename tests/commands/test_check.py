@@ -64,7 +64,7 @@ def make_world(**findings: object) -> World:
         ({"rooms": 1}, "One room", "xy"),
         ({"rooms": 2_000}, "room of its own", "xy"),
         ({}, "never rewarded", "xyc"),
-        ({"rewards": 9, "gains": 9, "returns": [1.0, 2.0]}, "plain ppo", ""),
+        ({"rewards": 32, "gains": 32, "returns": [1.0] * 16}, "plain ppo", ""),
         ({"rewards": 4_000, "returns": [-60.0, -485.0]}, "never rewarded", "xyc"),  # each step costs 1
         ({"rewards": 4_000, "gains": 4_000}, "every step would be a new state", "xyc"),
         ({"rewards": 9, "has_fractions": True}, "not whole numbers", "xyc"),
@@ -74,6 +74,11 @@ def test_advice(findings: dict[str, object], word: str, state: str) -> None:
     *advice, command = advise(make_world(**findings))
     assert any(word in line for line in advice)
     assert command.partition("bonus.state=")[2] == state
+
+
+def test_the_one_game_that_has_ended_is_not_most_games() -> None:
+    world = make_world(rewards=1, gains=1, returns=[1.0])
+    assert not any("plain ppo" in line for line in advise(world))
 
 
 def test_a_world_without_ends_is_described() -> None:

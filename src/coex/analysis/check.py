@@ -227,8 +227,9 @@ def advise(world: World) -> list[str]:
         advice.append("Rewards are not whole numbers: R, the score rounded down, tells little.")
     elif is_clock:
         advice.append("The score changes all the time: with R in it, every step would be a new state.")
-    dense = np.mean([score > 0 for score in world.returns]) if world.returns else 0.0
-    if dense > 0.5:
+    # In a short look perhaps only those games have ended that were rewarded: every environment has begun one.
+    rewarded = sum(score > 0 for score in world.returns) / max(len(world.returns), NUM_ENVS)
+    if rewarded > 0.5:
         advice.append("Most random games are rewarded: see first how far plain ppo comes.")
     elif not world.gains:
         advice.append("Random play is never rewarded: that is what the bonus is for.")

@@ -144,6 +144,16 @@ def test_a_world_that_does_not_repeat_itself_ends_the_run_with_a_line(
     assert next(paid) > 1
 
 
+def test_actions_that_are_no_bytes_get_a_line(
+    hall: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world: Any = gymnasium.spec("LongHall-v0").entry_point
+    monkeypatch.setattr(world, "action_space", gymnasium.spaces.Discrete(257))
+    out = ["--out", str(tmp_path / "run")]
+    assert main(["train", hall, "--method", "archive", "--workers", "0", "--steps", "500", *out]) == 2
+    assert "257 actions" in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_true_places_have_a_method_of_their_own() -> None:
     with pytest.raises(UsageError, match=r"use archive-ram$"):
         make_config("montezuma", "archive", {"bonus": {"locator": "ram"}})

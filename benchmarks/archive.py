@@ -3,11 +3,12 @@
     python -m benchmarks.archive montezuma --runs runs/archive     # writes results/archive/GAME.json and .png
     python -m benchmarks.archive games --runs runs                 # writes results/archive/games.json and .md
     python -m benchmarks.archive minigrid --runs runs              # writes results/archive/minigrid.json and .md
+    python -m benchmarks.archive speed                             # writes results/archive/speed.json
 
 Runs of the first that are there already, finished or not, are gone on with. The policy is judged by 40 games from real
-starts, and by 40 more with sticky actions, which it never met in training. The others train nothing: they look for
+starts, and by 40 more with sticky actions, which it never met in training. The next two train nothing: they look for
 finished runs of five more games, and of three grids, in all directories under `--runs`; the commands that make them are
-in results/queue.txt.
+in results/queue.txt. The last measures how fast both methods explore, on a machine that does nothing else.
 """
 
 import argparse
@@ -20,6 +21,8 @@ from typing import Any
 import matplotlib
 
 from benchmarks import machine
+from benchmarks.measure import Settings, time_ours
+from benchmarks.rows import GAME, Row
 from coex.analysis.evaluation import EvalConfig, evaluate
 from coex.analysis.trained import find_saved
 from coex.cli import main as coex
@@ -32,6 +35,7 @@ from coex.training.loop import pick_device
 
 RESULTS = Path("results/archive")
 STEPS = {"archive": 1_000_000, "archive-ram": 700_000}
+SPEED_STEPS = 30_000
 STICKY = (0.0, 0.25)
 GAMES = ("PrivateEye", "Venture", "Hero", "Pitfall", "Gravitar")
 GRIDS = ("MiniGrid-MultiRoom-N4-S5-v1", "MiniGrid-KeyCorridorS3R3-v0", "MiniGrid-ObstructedMaze-1Dl-v0")
@@ -42,7 +46,7 @@ CURVE = ("step", "archive/rooms", "rooms/true", "archive/best", "archive/cells",
 def main() -> None:
     """Runs what is missing and writes the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("game", help="or games, or minigrid")
+    parser.add_argument("game", help="or games, minigrid, speed")
     parser.add_argument("--methods", default="archive,archive-ram")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--steps", type=int, default=0, help="of every run (default: the method's own)")
@@ -52,10 +56,14 @@ def main() -> None:
     if options.game in ("games", "minigrid"):
         keep_table(options.game, options.runs)
         return
+    seeds = [int(seed) for seed in options.seeds.split(",")]
+    if options.game == "speed":
+        keep_speed(options.steps or SPEED_STEPS, seeds)
+        return
     game = resolve_game(options.game)
     found = []
     for method in options.methods.split(","):
-        for seed in map(int, options.seeds.split(",")):
+        for seed in seeds:
             out = options.runs / f"{method}-{seed}"
             if not options.render:
                 steps = str(options.steps or STEPS[method])
@@ -86,6 +94,7 @@ def _describe(run: Path, method: str, seed: int) -> dict[str, Any]:
     return {
         "method": method,
         "seed": seed,
+        "training": run_config(run).setting,
         "steps": points[-1]["step"],
         "explored": points[-1]["archive/explore_steps"],
         "games": [_play(run, sticky) for sticky in STICKY] if points[-1]["teach/rounds"] else [],
@@ -115,6 +124,22 @@ def _as_cell(value: Any) -> str:
     return "–" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def keep_speed(steps: int, seeds: Sequence[int]) -> None:
+    """Writes the steps/s of exploring with both kinds of cells, without its first fifth, which is random play."""
+    settings, options = Settings(steps=steps), ("--set", f"learner.explore_steps={steps}")
+    before = machine.facts()
+    rates: dict[str, list[float]] = {method: [] for method in STEPS}
+    for seed in seeds:
+        for method, found in rates.items():
+            found.append(round(time_ours(Row(method, method, (), options, precision="bfloat16"), settings, seed), 1))
+            print(f"{method}: {found[-1]:,.0f} steps/s")
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / "speed.json"
+    figures = {"game": GAME, "steps": steps, "machine": before, "steps_per_second": rates}
+    path.write_text(json.dumps(figures, indent=1) + "\n")
+    print(path)
+
+
 def _find_runs(root: Path) -> Iterator[tuple[Path, RunConfig]]:
     for path in sorted(root.rglob("config.json")):
         if _is_finished(path.parent):
@@ -131,6 +156,7 @@ def _describe_games(runs: Path) -> Iterator[dict[str, Any]]:
             yield {
                 "game": config.game,
                 "seed": config.seed,
+                "training": config.setting,
                 "steps": last["step"],
                 "best score": _short(last["archive/best"]),
                 "steps of the way there": last["archive/best_length"],
@@ -150,6 +176,7 @@ def _describe_grids(runs: Path) -> Iterator[dict[str, Any]]:
                 "grid": name,
                 "method": config.method,
                 "seed": config.seed,
+                "training": config.setting or None,
                 "steps": points[-1]["step"],
                 "first goal by step": first_goal(run, points),
                 "best way": points[-1].get("archive/best_length") or None,

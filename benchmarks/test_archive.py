@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks import archive
+from benchmarks.measure import Settings
+from benchmarks.rows import Row
 from coex.config.presets import make_config
 
 GRID = archive.GRIDS[0]
@@ -38,8 +40,8 @@ def test_a_goal_is_met_in_an_episode_or_in_a_burst(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(archive, "RESULTS", tmp_path)
     archive.keep_table("minigrid", runs)
     assert (tmp_path / "minigrid.md").read_text().splitlines()[2:] == [
-        f"| {GRID} | a2c+coex | 2 | 3,000 | – | – | 0.0 |",
-        f"| {GRID} | archive | 2 | 3,000 | 2,000 | 31 | – |",
+        f"| {GRID} | a2c+coex | 2 | – | 3,000 | – | – | 0.0 |",
+        f"| {GRID} | archive | 2 | deterministic environment | 3,000 | 2,000 | 31 | – |",
     ]
 
 
@@ -62,7 +64,21 @@ def test_games_that_were_only_explored_make_a_table(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(archive, "RESULTS", tmp_path)
     archive.keep_table("games", tmp_path / "runs")
     [row] = json.loads((tmp_path / "games.json").read_text())["runs"]
-    assert list(row.values()) == ["Hero", 2, 3_000, 400.0, 77, 1_234, 5, None, 0.612]
+    assert list(row.values()) == ["Hero", 2, "resettable simulator", 3_000, 400.0, 77, 1_234, 5, None, 0.612]
+
+
+def test_speed_is_of_exploring_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def time_one(row: Row, settings: Settings, seed: int) -> float:
+        assert row.options == ("--set", "learner.explore_steps=500")
+        assert settings.steps == 500
+        return {"archive": 100.0, "archive-ram": 300.0}[row.method] + seed
+
+    monkeypatch.setattr(archive, "time_ours", time_one)
+    monkeypatch.setattr(archive, "RESULTS", tmp_path)
+    archive.keep_speed(500, [0, 1])
+    found = json.loads((tmp_path / "speed.json").read_text())
+    assert found["steps_per_second"] == {"archive": [100.0, 101.0], "archive-ram": [300.0, 301.0]}
+    assert found["machine"]["cores"] >= 1
 
 
 def test_no_run_makes_an_empty_table() -> None:

@@ -18,6 +18,7 @@ from coex.config.run import RunConfig
 from coex.errors import CoexError, UsageError
 from coex.runs.directory import read_metrics
 from coex.training.loop import pick_device, train
+from tests.report.test_page import Page
 
 QUICK = {
     "explore_steps": 1_500, "burst_steps": 40, "num_starts": 2, "first_updates": 30, "num_updates": 10,
@@ -143,6 +144,16 @@ def test_a_world_that_does_not_repeat_itself_ends_the_run_with_a_line(
     assert next(paid) > 1
 
 
+def test_actions_that_are_no_bytes_get_a_line(
+    hall: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world: Any = gymnasium.spec("LongHall-v0").entry_point
+    monkeypatch.setattr(world, "action_space", gymnasium.spaces.Discrete(257))
+    out = ["--out", str(tmp_path / "run")]
+    assert main(["train", hall, "--method", "archive", "--workers", "0", "--steps", "500", *out]) == 2
+    assert "257 actions" in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_true_places_have_a_method_of_their_own() -> None:
     with pytest.raises(UsageError, match=r"use archive-ram$"):
         make_config("montezuma", "archive", {"bonus": {"locator": "ram"}})
@@ -164,7 +175,33 @@ def test_the_best_way_is_filmed_and_ends_with_its_score(hall: str, tmp_path: Pat
     assert len(moments) == read_metrics(out)[-1]["archive/best_length"] + 1
     assert moments[3].sight.cell is not None
     assert main(["video", str(out), "--best-way", "--seconds", "1"]) == 0
-    assert list(out.glob("best-way-*.mp4"))
+    [film] = out.glob("best-way-*.mp4")
+    film.unlink()
+    assert main(["report", str(out)]) == 0  # the page has it beside the policy's film
+    scene = Page(out / "report.html").scene
+    assert film.exists()
+    assert scene["way_film"].startswith("data:video/mp4;base64,")
+    assert "not the policy" in scene["way_film_caption"]
+
+
+def test_a_way_may_end_before_its_game(tmp_path: Path) -> None:
+    from coex.archive.ways import Way, pack_ways
+    from coex.report.play import play_best_way
+
+    train(configure("montezuma", "archive-ram", steps=300), tmp_path / "run")
+    saved = find_saved(tmp_path / "run", None, print)
+    saved.state["agent"]["explorer"] |= {"best_score": 100.0, "best_way": pack_ways([Way(3).then(bytes(5))])}
+    assert [moment.action for moment in play_best_way(saved)] == ["NOOP"] * 5 + ["–"]
+
+
+def test_without_a_reward_there_is_no_best_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    train(configure("montezuma", "archive-ram", steps=300), run)
+    assert main(["video", str(run), "--best-way"]) == 2
+    assert "reward" in capsys.readouterr().err
+    assert main(["report", str(run)]) == 0
+    assert "way_film" not in Page(run / "report.html").scene
+    assert not list(run.glob("best-way-*.mp4"))
 
 
 def test_other_runs_have_no_best_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,6 +39,16 @@ def test_other_outputs_get_a_plain_line_now_and_then() -> None:
     assert [fact in end for fact, end in zip(("– ", "1.2 cells", "3 rooms"), ends, strict=True)] == [True] * 3
 
 
+def test_an_archive_tells_its_rooms_cells_and_best_score() -> None:
+    log = io.StringIO()
+    progress = Progress(100_000, 4, stream=log)
+    for rooms in (1, 2):
+        progress.show(POINT | {"archive/rooms": rooms, "archive/cells": 1_200, "archive/best": 2_500.0}, last=True)
+    one, two = log.getvalue().splitlines()
+    assert "1 room and 1,200 cells in the archive, best score 2,500" in one
+    assert "2 rooms and" in two
+
+
 def test_a_run_that_stood_still_is_no_reason_to_fall() -> None:
     log = io.StringIO()
     Progress(100_000, 4, stream=log).show(POINT | {"steps_per_second": 0.0})

@@ -15,6 +15,9 @@ from coex.envs.game import Game, make_game
 from coex.envs.game_config import GameConfig
 from coex.envs.processes import Channel, InProcess, close_workers, count_workers, split_evenly, start_worker
 from coex.envs.views import Shape, Views
+from coex.errors import UsageError
+
+_MOST_ACTIONS = 256  # one is a byte
 
 
 class Start(NamedTuple):
@@ -175,6 +178,10 @@ class GamePool:
                     self._workers += start_worker(make, [share])
             if num_workers != 0:
                 self.action_names, *_ = [worker.receive() for worker in self._workers]
+            if len(self.action_names) > _MOST_ACTIONS:
+                raise UsageError(
+                    f"{game} has {len(self.action_names)} actions: ways are kept of at most {_MOST_ACTIONS}"
+                )
         except BaseException:
             self.close()
             raise

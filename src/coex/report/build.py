@@ -12,6 +12,7 @@ from coex import __version__
 from coex.analysis.trained import find_saved
 from coex.errors import CoexError, UsageError
 from coex.report.film import VideoConfig, record
+from coex.report.play import has_best_way
 from coex.runs.directory import runs_below
 from coex.runs.resume import run_config
 from coex.runs.visits import newest_checkpoint
@@ -19,7 +20,7 @@ from coex.watch.runs import Runs
 from coex.watch.server import page_file
 
 _LARGEST_VIDEO = 8_000_000  # bytes that go into the page
-_VIDEO_SECONDS = 30.0
+_VIDEO_SECONDS, _WAY_SECONDS = 30.0, 240.0
 
 
 def check_runs(paths: Sequence[Path]) -> list[Path]:
@@ -66,7 +67,7 @@ def collect(paths: Sequence[Path], score: float | None = None) -> dict[str, Any]
     scenes = {key: runs.live(key, is_present=False) or {} for key in keys}
     for key, run in details.items():
         place = newest_checkpoint(Path(run["path"]))
-        scenes[key] |= _film(run, place) if place else {}
+        scenes[key] |= _films(run, place) if place else {}
         if run["status"] == "running":
             run["notes"].append(
                 f"It was still going on: this is how it stood at step {run['newest'].get('step', 0):,.0f}."
@@ -106,30 +107,35 @@ def make_page(data: dict[str, Any]) -> str:
 
 
 def _make_video(path: Path, warn: Callable[[str], None]) -> Path | None:
-    """The film of the newest checkpoint, made if it is not there."""
+    """The film of the newest checkpoint, and that of an archive's best way, made if they are not there."""
     try:
         saved = find_saved(path, None, warn)
         out = path / f"video-{saved.manifest.step}.mp4"
         if not out.exists():
             record(saved, VideoConfig(seconds=_VIDEO_SECONDS), out)
+        way = path / f"best-way-{saved.manifest.step}.mp4"
+        if has_best_way(saved) and not way.exists():
+            record(saved, VideoConfig(seconds=_WAY_SECONDS, best_way=True), way)
     except CoexError as error:
         warn(f"{path}: there is no video: {error}")
         return None
     return out
 
 
-def _film(run: dict[str, Any], checkpoint: Path) -> dict[str, str]:
-    """What the page needs to show the film of a checkpoint, if `coex video` has made one."""
+def _films(run: dict[str, Any], checkpoint: Path) -> dict[str, str]:
+    """What the page needs to show the films of a checkpoint, if `coex video` has made them."""
     step = int(checkpoint.name.removeprefix("step-"))
-    film = Path(run["path"]) / f"video-{step}.mp4"
-    if not film.is_file() or film.stat().st_size > _LARGEST_VIDEO:
-        return {}
-    words = [f"{run['method']} after {step:,} steps, acting by sampling, as in training."]
+    words = []
     if "adm/loss" in run["columns"]:
         words.append("Orange is the attention, the white corners are where it believes to be.")
     if "counts/states" in run["columns"]:
         words.append("N counts the visits of the present state in training.")
-    return {
-        "film": f"data:video/mp4;base64,{b64encode(film.read_bytes()).decode()}",
-        "film_caption": " ".join(words),
-    }
+    acting = f"{run['method']} after {step:,} steps, acting by sampling, as in training."
+    way = f"{run['method']} after {step:,} steps: the way to the best score, as the search found it, not the policy."
+    films = {}
+    for name, kind, what in (("film", "video", acting), ("way_film", "best-way", way)):
+        film = Path(run["path"]) / f"{kind}-{step}.mp4"
+        if film.is_file() and film.stat().st_size <= _LARGEST_VIDEO:
+            films[name] = f"data:video/mp4;base64,{b64encode(film.read_bytes()).decode()}"
+            films[f"{name}_caption"] = " ".join([what, *words])
+    return films

@@ -39,7 +39,7 @@ class Moment:
     step: int  # since the episode's beginning
     score: float
     value: float
-    action: str | None  # None: the episode is over
+    action: str | None  # None: the episode is over; "–": the way that is filmed is
     sight: Inspection
     truth: PlayTruth | None
     episode: int = 1
@@ -58,11 +58,19 @@ def play(saved: Saved, seed: int) -> Iterator[Moment]:
             yield from _play_episode(config, game, agent, generator, episode)
 
 
+def has_best_way(saved: Saved) -> bool:
+    """Returns whether a checkpoint has an archive that came to a reward."""
+    config = saved_config(saved)
+    return isinstance(config.learner, ArchiveConfig) and saved.state["agent"]["explorer"]["best_score"] > 0
+
+
 def play_best_way(saved: Saved) -> Iterator[Moment]:
-    """The best way that an archive found, from its real start; raises UsageError for another method's checkpoint."""
+    """The best way that an archive found, from its real start; raises UsageError where there is none."""
     config = saved_config(saved)
     if not isinstance(config.learner, ArchiveConfig):
         raise UsageError(f"--best-way is for runs with an archive, and {config.method} has none")
+    if not has_best_way(saved):
+        raise UsageError(f"there is no --best-way yet: by step {saved.manifest.step:,} no burst had come to a reward")
     [way] = unpack_ways(saved.state["agent"]["explorer"]["best_way"])
     with closing(make_pool_game(config.game, config.env)) as game:
         game.begin(way.number)
@@ -78,28 +86,29 @@ def _play_episode(
     if config.game in ram.RAM_GAMES:
         wanted["ram"] = RAM_SHAPE
     views = {name: np.zeros(shape, np.uint8) for name, shape in wanted.items()}
-    step, score, over = 0, 0.0, actions == b""
+    step, score, over, is_done = 0, 0.0, False, False
     agent.begin_episode()
     while True:
         game.paint(views, fresh=step == 0)
         draw = torch.rand(1, generator=generator)
         sampled, _, values = agent.policy.act(torch.from_numpy(views["policy"])[None], draw)
-        action = int(sampled[0]) if actions is None or over else actions[step]
+        action = int(sampled[0]) if actions is None or is_done else actions[step]
         yield Moment(
             picture=game.rgb().copy(),
             step=step,
             score=score,
             value=float(values[0]),
-            action=None if over else game.action_names[action],
+            action=None if over else "–" if is_done else game.action_names[action],
             sight=agent.inspect(views, score),
             episode=episode,
             truth=_truth(config, views) if "ram" in views else None,
         )
-        if over:
+        if is_done:
             return
         reward, terminated, truncated = game.step(action)
         step, score = step + 1, score + reward
-        over = terminated or truncated or step == len(actions or ())
+        over = terminated or truncated
+        is_done = over or step == len(actions or ())
 
 
 def _truth(config: RunConfig, views: Views) -> PlayTruth:

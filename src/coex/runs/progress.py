@@ -71,7 +71,8 @@ class Progress:
         ]
         if "archive/cells" in point:
             rooms, cells, best = point["archive/rooms"], point["archive/cells"], point["archive/best"]
-            parts.append(f"{rooms} rooms and {cells:,} cells in the archive, best score {number(best)}")
+            plural = "" if rooms == 1 else "s"
+            parts.append(f"{rooms} room{plural} and {cells:,} cells in the archive, best score {number(best)}")
         if point.get("held_steps", 0) == step:
             parts.append("waiting for the player to be found")
         if point.get("adm/distance") is not None:

@@ -19,7 +19,7 @@ const CURVES = [  // title, unit, {metric: label}
 ];
 const SHOWN = new Set(["step", "frame", "seconds", "episodes", "held_steps", ...CURVES.flatMap(([, , keys]) => Object.keys(keys))]);
 
-function RunView({ run, scene: { play, map, film, film_caption }, single }) {
+function RunView({ run, scene: { play, map, film, film_caption, way_film, way_film_caption }, single }) {
   const waits = run.status === "running" && !run.method.startsWith("Archive");  // it shows itself to those who look
   const others = Object.keys(run.columns).filter((key) => !SHOWN.has(key)).map((key) => [key, "", { [key]: key }]);
   return h(
@@ -36,6 +36,7 @@ function RunView({ run, scene: { play, map, film, film_caption }, single }) {
           : !film && h("p", { class: "quiet" }, "Waiting for the run to show itself: it does so only while somebody looks."),
         film && h(Film, { film, film_caption })),
       map && h(Guard, {}, h(RoomMap, { map }))),
+    way_film && h("section", {}, h("h2", {}, "The best way"), h(Film, { film: way_film, film_caption: way_film_caption })),
     map?.ways?.length > 0 && h(Guard, {}, h(Ways, { map, columns: run.columns })),
     h("section", {}, h("h2", {}, "Curves"), h(Curves, { run, curves: CURVES })),
     map && h(Guard, {}, h(States, { map })),

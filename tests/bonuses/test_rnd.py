@@ -106,6 +106,15 @@ def test_more_environments_than_32_share_32s_pictures(rnd, make_rollout, monkeyp
     assert shares == [1.0, 1.0, 0.5]
 
 
+def test_a_minibatch_is_of_whole_environments(new_bonus, make_rollout, monkeypatch) -> None:
+    rnd = new_bonus("rnd", predictor={**NO_WARMUP, "minibatch": 5, "epochs": 1})
+    rollout, distillation, seen = make_rollout(), rnd.distillation, []
+    rewarded, normalised = rnd.reward(rollout), distillation._normalised
+    monkeypatch.setattr(distillation, "_normalised", lambda frames: seen.append(frames) or normalised(frames))
+    rnd.update(rollout, rewarded)
+    assert torch.equal(torch.stack(seen, 1), rollout.next_view("policy")[..., -1])
+
+
 def test_warming_up_holds_the_policy_and_learns_the_moments_alone(new_bonus, make_rollout) -> None:
     rnd = new_bonus("rnd", predictor={"warmup": 16})
     before = copy.deepcopy(rnd.distillation.predictor.state_dict())

@@ -24,6 +24,18 @@ def test_icms_networks_are_the_papers(new_bonus) -> None:
     assert model.encode(torch.zeros((1, 42, 42, 4), dtype=torch.uint8)).shape == (1, 288)
 
 
+def test_curiositys_networks_are_the_papers(new_bonus) -> None:
+    bonus = new_bonus("curiosity")
+
+    def shapes(network):
+        return [tuple(weight.shape) for name, weight in network.named_parameters() if name.endswith("weight")]
+
+    assert shapes(bonus.features.encoder) == [(32, 4, 8, 8), (64, 32, 4, 4), (64, 64, 3, 3), (512, 3136)]
+    assert shapes(bonus.features.head) == [(512, 1024), (6, 512)]
+    assert isinstance(bonus.features.head[1], torch.nn.ReLU)  # all the others are leaky
+    assert shapes(bonus.dynamics) == [(512, 512 + 6)] * 10  # one, two in each of four blocks, and one
+
+
 def test_icm_pays_half_the_squared_distance_from_the_true_last_picture(new_bonus, make_rollout) -> None:
     icm, rollout = new_bonus("icm"), make_rollout(4)
     assert len(rollout.final_index)

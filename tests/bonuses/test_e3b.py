@@ -23,6 +23,14 @@ def test_the_nth_visit_of_a_unit_feature_earns_one_over_lambda_plus_n_minus_one(
     np.testing.assert_allclose(pay(np.tile(unit, (30, 1))), 1 / (RIDGE + n - 1), rtol=1e-4)
 
 
+def test_long_features_are_counted_to_the_end_of_a_long_episode() -> None:
+    """In single precision, the bonus would stay where it is after 20 visits."""
+    square = 100.0**2
+    n = np.arange(1, 2_001)
+    found = pay(np.tile(np.array([60.0, 80.0, 0.0]), (2_000, 1)))
+    np.testing.assert_allclose(found, square / (RIDGE + square * (n - 1)), rtol=1e-4)
+
+
 def test_orthogonal_features_earn_their_square_over_lambda() -> None:
     features = np.diag([1.0, 2.0, 3.0, 0.5])
     np.testing.assert_allclose(pay(features), np.diag(features) ** 2 / RIDGE, rtol=1e-5)

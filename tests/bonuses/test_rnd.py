@@ -65,13 +65,18 @@ def test_pixels_are_normalised_one_by_one_and_clipped(rnd, make_rollout) -> None
     assert distillation._normalised(255 - frames).abs().max() == 5
 
 
-def test_rewards_use_the_old_moments_and_learning_the_new(rnd, make_rollout) -> None:
-    rollout = make_rollout()
-    before = copy.deepcopy(rnd.distillation._pixels.mean)
-    rewarded = rnd.reward(rollout)
-    assert torch.equal(rnd.distillation._pixels.mean, before)
-    rnd.update(rollout, rewarded)
-    assert not torch.equal(rnd.distillation._pixels.mean, before)
+def test_rewards_use_the_old_moments_and_learning_the_new(rnd, make_rollout, monkeypatch) -> None:
+    rollout, distillation, used = make_rollout(), rnd.distillation, []
+    before, normalised = copy.deepcopy(distillation._pixels.mean), distillation._normalised
+    monkeypatch.setattr(
+        distillation, "_normalised", lambda frames: used.append(distillation._pixels.mean) or normalised(frames)
+    )
+    rnd.update(rollout, rnd.reward(rollout))
+    paid, *learned = used
+    assert torch.equal(paid, before)
+    assert learned
+    assert not torch.equal(learned[0], before)
+    assert all(torch.equal(mean, distillation._pixels.mean) for mean in learned)
 
 
 def test_learning_changes_the_predictor_alone_and_brings_the_error_down(rnd, make_rollout) -> None:
@@ -104,6 +109,15 @@ def test_more_environments_than_32_share_32s_pictures(rnd, make_rollout, monkeyp
         rollout = make_rollout(steps=1, envs=envs)
         rnd.distillation.update(rollout)
     assert shares == [1.0, 1.0, 0.5]
+
+
+def test_a_minibatch_is_of_whole_environments(new_bonus, make_rollout, monkeypatch) -> None:
+    rnd = new_bonus("rnd", predictor={**NO_WARMUP, "minibatch": 5, "epochs": 1})
+    rollout, distillation, seen = make_rollout(), rnd.distillation, []
+    rewarded, normalised = rnd.reward(rollout), distillation._normalised
+    monkeypatch.setattr(distillation, "_normalised", lambda frames: seen.append(frames) or normalised(frames))
+    rnd.update(rollout, rewarded)
+    assert torch.equal(torch.stack(seen, 1), rollout.next_view("policy")[..., -1])
 
 
 def test_warming_up_holds_the_policy_and_learns_the_moments_alone(new_bonus, make_rollout) -> None:

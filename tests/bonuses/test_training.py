@@ -80,6 +80,18 @@ def test_a_loss_that_is_no_number_stops_the_bonus(name: str, new_bonus, make_rol
         bonus.update(rollout, rewarded._replace(memo=None))
 
 
+@pytest.mark.parametrize("name", ["rnd", "noveld", "curiosity", "pixelcnn"])  # whose rewards have a unit, or a limit
+def test_a_loss_that_explodes_stops_the_bonus(name: str, new_bonus, make_rollout) -> None:
+    bonus, rollout = new_bonus(name, **QUICK.get(name, {})), make_rollout()
+    last = {"curiosity": lambda: bonus.dynamics.last, "pixelcnn": lambda: bonus.model.rest[-1]}.get(
+        name, lambda: bonus.distillation.predictor[-1]
+    )()
+    with torch.no_grad():
+        last.bias[0] = 1e9
+    with pytest.raises(CoexError, match=r"a model has diverged: its loss is \d"):
+        bonus.update(rollout, bonus.reward(rollout))
+
+
 class Walker:
     """Stands still, or walks at random."""
 

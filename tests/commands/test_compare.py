@@ -75,6 +75,8 @@ def test_it_runs_what_is_missing_and_writes_one_page(
         ("--bonuses cts,cts --steps 40", "--bonuses takes names, each once"),
         ("--bonuses , --steps 40", "--bonuses takes names"),
         ("--bonuses cts --steps 40 --score high", "--score takes a number"),
+        ("--bonuses cts --steps 40 --score nan", "--score takes a number"),
+        ("--bonuses cts --steps 40 --seeds 0", "--seeds takes at least 1, not 0"),
         ("--bonuses cts --steps 40 --jobs 0", "--jobs takes at least 1"),
         ("--bonuses cts --steps 40 --jobs two", "--jobs takes a whole number"),
         ("--bonuses cts --steps x", "--steps takes a whole number"),

@@ -138,9 +138,20 @@ def test_bad_settings_are_said_by_name(method: str, assignment: str, message: st
         ("ppo", "learner.two_value_heads=true", "two_value_heads.* ppo "),
         ("ppo", "learner.two_value_heads=maybe", "two_value_heads .*true"),
         ("ppo+coex", "bonus.adm.minibatch=0", "bonus.adm.minibatch .*0"),
+        ("a2c+rnd", "bonus.predictor.keep=2", "bonus.predictor.keep .*2"),
+        ("a2c+icm", "bonus.forward_share=-1", "bonus.forward_share .*-1"),
+        ("a2c+curiosity", "bonus.features=learned", "bonus.features .*inverse, random"),
+        ("a2c+noveld", "bonus.bits=100", "bonus.bits .*64.*100"),
+        ("a2c+e3b", "bonus.ridge=0", "bonus.ridge .*0"),
+        ("a2c+coex-e3b", "bonus.e3b.ridge=nan", "bonus.e3b.ridge .*nan"),
+        ("a2c+phi-eb", "bonus.tiles=5", "bonus.tiles .*84.*5"),
+        ("a2c+cts", "bonus.levels=3", "bonus.levels .*3"),
+        ("a2c+ae-simhash", "bonus.code=100", "bonus.code .*64.*100"),
+        ("a2c+ae-simhash", "bonus.minibatch=1", "bonus.minibatch .*2.*1"),  # it is normalised over
+        ("a2c+pixelcnn", "bonus.chunk=0", "bonus.chunk .*0"),
     ],
 )
-def test_each_learner_has_settings_of_its_own(method: str, assignment: str, message: str) -> None:
+def test_each_learner_and_bonus_has_settings_of_its_own(method: str, assignment: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         configure(assignment, method=method)
     assert "\n" not in str(caught.value)

@@ -12,6 +12,7 @@ from torch import Tensor
 from coex.rollouts.rollout import Transitions
 
 Metrics = dict[str, float]
+EXPLODED = 1e6  # a bonus or a loss of that size is a model's that has diverged: no weight makes it worth learning from
 
 
 class BonusContext(NamedTuple):

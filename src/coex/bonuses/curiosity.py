@@ -35,9 +35,7 @@ class InverseFeatures(nn.Module):
     def __init__(self, num_actions: int, features: int = _FEATURES) -> None:
         super().__init__()
         self.encoder = nn.Sequential(*conv_layers(4), nn.Linear(3136, features))
-        self.head = nn.Sequential(
-            nn.Linear(2 * features, _FEATURES), nn.LeakyReLU(LEAK), nn.Linear(_FEATURES, num_actions)
-        )
+        self.head = nn.Sequential(nn.Linear(2 * features, _FEATURES), nn.ReLU(), nn.Linear(_FEATURES, num_actions))
         initialise(self)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

@@ -15,7 +15,11 @@ VIEW = "policy"
 
 
 class Ellipses:
-    """C⁻¹ = (λI + Σ φφᵀ)⁻¹ of the present episode, one for each environment."""
+    """C⁻¹ = (λI + Σ φφᵀ)⁻¹ of the present episode, one for each environment.
+
+    In double precision, which not every device has, so on the processor: in single, what is left of 1/λ after some
+    dozen visits of a long φ is rounding, and the bonus stays where it is.
+    """
 
     def __init__(self, ridge: float) -> None:
         self._ridge = ridge
@@ -27,6 +31,7 @@ class Ellipses:
         `left` and `reached` (T, N, d) are the features of both ends of the steps. Where one ended an episode, `first`
         (K, d) has those of the picture that the next one begins with: it is part of C, and earns nothing.
         """
+        left, reached, first = (features.cpu().double() for features in (left, reached, first))
         if self.inverse is None:
             self.inverse = self._begin(left[0])
         bonus = left.new_zeros(left.shape[:2])
@@ -44,7 +49,7 @@ class Ellipses:
         """(n, d) → (n, d, d) the inverse of λI + φφᵀ."""
         square = features.square().sum(-1) / self._ridge  # φᵀφ/λ
         outer = features[:, :, None] * features[:, None, :]
-        identity = torch.eye(features.shape[1], device=features.device) / self._ridge
+        identity = torch.eye(features.shape[1], dtype=features.dtype) / self._ridge
         return identity - outer / (self._ridge**2 * (1 + square))[:, None, None]
 
 
@@ -79,7 +84,7 @@ class E3BBonus(Bonus):
     def _bonus(self, block: PairBlock, left: Tensor, reached: Tensor) -> Tensor:
         t, n = block.final_index.unbind(1)
         first = self.encode(block.frames[t + 1, n]) if len(t) else reached.new_zeros(0, self.config.features)
-        return self.ellipses.bonus(left, reached, block.final_index.to(self._device), first).cpu()
+        return self.ellipses.bonus(left, reached, block.final_index, first).float()
 
     def update(self, rollout: Transitions, rewarded: Rewarded) -> Metrics:
         losses, ready = [], rewarded.memo
@@ -103,5 +108,5 @@ class E3BBonus(Bonus):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._fit.load_state_dict(state["model"])
         inverse = state["inverse"]
-        self.ellipses.inverse = None if inverse is None else inverse.to(self._device)
+        self.ellipses.inverse = None if inverse is None else inverse.double()
         self._moments.load_state_dict(state["moments"])

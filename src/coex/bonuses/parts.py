@@ -11,7 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from coex.bonuses import EXPLODED
 from coex.core.optim import guarded_step
+from coex.errors import CoexError
 from coex.rollouts.rollout import Transitions
 
 _FIRST_COUNT = 1e-4  # what the starting moments, 0 and 1, weigh (Burda et al. 2018b, code)
@@ -144,9 +146,14 @@ class Fit:
         self._optimizer = make(self._parameters, lr=learning_rate)
 
     def step(self, loss: Tensor) -> float:
-        """Takes one step and returns the loss; raises NonFiniteError for one that is no number."""
+        """Takes one step and returns the loss; raises CoexError for one that is no number, or that has exploded.
+
+        A bonus that is in units of its own deviation does not show it.
+        """
+        if (size := loss.item()) > EXPLODED:
+            raise CoexError(f"a model has diverged: its loss is {size:g}")
         guarded_step(self._optimizer, loss, self._parameters, math.inf)
-        return loss.item()
+        return size
 
     def state_dict(self) -> dict[str, Any]:
         return {"network": self.network.state_dict(), "optimizer": self._optimizer.state_dict()}

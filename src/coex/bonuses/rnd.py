@@ -61,7 +61,8 @@ class Distillation:
         for part in parts:
             self._pixels.update(part)
         self._steps += rollout.num_transitions
-        frames = torch.cat(parts)
+        # Environment by environment: the paper's minibatches are of whole ones.
+        frames = torch.cat(parts).unflatten(0, rollout.actions.shape).transpose(0, 1).flatten(0, 1)
         share = self.config.keep or min(1.0, _FULL_SHARE_ENVS / rollout.actions.shape[1])
         losses = [loss for _ in range(self.config.epochs * was_ready) for loss in self._pass(frames, share)]
         return {"predictor/loss": sum(losses) / len(losses)} if losses else {}

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import math
 import os
 import shlex
 import subprocess
@@ -145,10 +146,14 @@ def _run_at_once(options: argparse.Namespace, missing: Sequence[_Planned], jobs:
 
 
 def _jobs(options: argparse.Namespace) -> int | None:
-    jobs = None if options.jobs is None else whole_number(options.jobs, "--jobs")
-    if jobs is not None and jobs < 1:
-        raise UsageError(f"--jobs takes at least 1, not {jobs}")
-    return jobs
+    return None if options.jobs is None else _at_least_one(options.jobs, "--jobs")
+
+
+def _at_least_one(text: str, option: str) -> int:
+    number = whole_number(text, option)
+    if number < 1:
+        raise UsageError(f"{option} takes at least 1, not {number}")
+    return number
 
 
 def _cores(jobs: int) -> int:
@@ -179,7 +184,7 @@ def _plan(options: argparse.Namespace) -> list[_Planned]:
         raise UsageError(f"--out takes a file that ends in .html, not {options.out}")
     if options.score is not None:
         _check_number(options.score)
-    steps, seeds = whole_number(options.steps, "--steps"), whole_number(options.seeds, "--seeds")
+    steps, seeds = whole_number(options.steps, "--steps"), _at_least_one(options.seeds, "--seeds")
     jobs = _jobs(options)
     if jobs is not None and options.workers is None:
         options.workers = str(_cores(jobs))
@@ -237,6 +242,8 @@ def _names(text: str, option: str) -> list[str]:
 
 def _check_number(text: str) -> None:
     try:
-        float(text)
+        is_number = math.isfinite(float(text))
     except ValueError:
-        raise UsageError(f"--score takes a number, not {text!r}") from None
+        is_number = False
+    if not is_number:
+        raise UsageError(f"--score takes a number, not {text!r}")

@@ -182,7 +182,7 @@ class AESimHashConfig:
     noise: float = 0.3  # half the width of the noise on the code in training
     penalty: float = 10.0  # λ: of a code that is neither 0 nor 1
     learning_rate: float = 3e-4  # Adam's
-    minibatch: int = 32  # pictures a gradient step
+    minibatch: int = 32  # pictures a gradient step, over which layers are normalised: at least 2
     pool: int = 1_000_000  # newest pictures that it learns from
     train_every: int = 300_000  # steps from training to training; the first one comes after as many
     block: int = 100  # minibatches after which training looks at its loss
@@ -192,13 +192,15 @@ class AESimHashConfig:
     def __post_init__(self) -> None:
         check_settings(
             self,
-            counts="code channels minibatch pool train_every block patience",
+            counts="code channels pool train_every block patience",
             positive="learning_rate",
             weights="penalty max_blocks",
             shares="noise",
         )
         if self.bits < 1 or self.bits % 64:
             raise UsageError(f"bits must be a multiple of 64, not {self.bits}")
+        if self.minibatch < 2:
+            raise UsageError(f"minibatch must be at least 2, not {self.minibatch}")
         if self.code % self.bits:
             raise UsageError(f"code must be a multiple of bits, {self.bits}, not {self.code}")
 

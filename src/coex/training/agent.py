@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from coex.bonuses import Rewarded
+from coex.bonuses import EXPLODED, Rewarded
 from coex.config.archive import ArchiveConfig
 from coex.config.run import RunConfig
 from coex.core.ranks import Ranks, Shards
@@ -25,7 +25,6 @@ from coex.training.make import make_bonus, make_learner
 from coex.training.sharing import cut_envs, gather_envs
 
 Metrics = dict[str, float]
-_EXPLODED = 1e6  # a bonus of that size is a predictor's that has diverged: no weight makes it worth learning from
 
 
 def split_seed(seed: int) -> list[np.random.SeedSequence]:
@@ -131,7 +130,7 @@ class Agent:
             message[:-1], message[-1] = rewarded.bonus.flatten(), float(not self.bonus.ready)
         self._ranks.broadcast(message)
         bonus = message[:-1].view(rollout.actions.shape)
-        if not (bonus.abs() < _EXPLODED).all():  # nor is NaN
+        if not (bonus.abs() < EXPLODED).all():  # nor is NaN
             raise CoexError(f"the bonus has diverged: it is up to {bonus.abs().max().item():g}")
         return bonus, bool(message[-1])
 

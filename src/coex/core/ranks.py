@@ -132,11 +132,12 @@ class Ranks:
         """
         if self.world_size == 1:
             return vector
-        padded = F.pad(vector, (0, -len(vector) % self.world_size))
+        missing = -len(vector) % self.world_size
+        padded = F.pad(vector, (0, missing)) if missing else vector  # padding copies
         pieces, whole = torch.empty_like(padded), torch.empty_like(padded)
         with _told_apart(self):
             dist.all_to_all_single(pieces, padded)
-            dist.all_gather(list(whole.chunk(self.world_size)), tree_sum(pieces.view(self.world_size, -1)))
+            dist.all_gather(list(whole.chunk(self.world_size)), tree_sum(pieces.chunk(self.world_size)))
         return whole[: len(vector)]
 
 
@@ -162,16 +163,16 @@ class Shards:
 
     def sum(self, vectors: Sequence[Tensor]) -> Tensor:
         """Returns the sum over all shards of (L,) numbers, given those of this rank's, on their device."""
-        return self.ranks.sum(tree_sum(torch.stack(list(vectors)).cpu())).to(vectors[0].device)
+        return self.ranks.sum(tree_sum([vector.cpu() for vector in vectors])).to(vectors[0].device)
 
 
-def tree_sum(rows: Tensor) -> Tensor:
-    """(R, L) → (L,) the sum of neighbours, of the sums of neighbours, and so on; R is a power of two.
+def tree_sum(rows: Sequence[Tensor]) -> Tensor:
+    """R times (L,) → (L,) the sum of neighbours, of the sums of neighbours, and so on; R is a power of two.
 
     A rank's own rows are a branch of the tree of all: so it does not matter how many ranks they are divided among.
     """
     while len(rows) > 1:
-        rows = rows[0::2] + rows[1::2]
+        rows = [one + other for one, other in zip(rows[0::2], rows[1::2], strict=True)]
     return rows[0]
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import torch.distributed as dist
 
 from coex.cli import main as run_command
+from coex.core.ranks import Ranks
 from coex.learners.a2c import A2C
 from coex.learners.ppo import PPO
 from coex.rollouts.collector import Collector
@@ -53,9 +54,9 @@ class Meter:
 
         setattr(owner, name, timed)
 
-    def collective(self, name: str, received: Callable[..., int]) -> None:
+    def collective(self, name: str, received: Callable[..., int], owner: Any = dist) -> None:
         """Lets the bytes be counted that a collective brings to this process, and the seconds that it takes."""
-        original = getattr(dist, name)
+        original = getattr(owner, name)
 
         def counted(*arguments: Any) -> Any:
             began = time.perf_counter()
@@ -67,7 +68,7 @@ class Meter:
                     self.bytes[name] += received(*arguments)
                     self.calls[name] += 1
 
-        setattr(dist, name, counted)
+        setattr(owner, name, counted)
 
     def iteration(self, agent: type[Agent]) -> None:
         """Lets only what happens within a rollout's iteration count."""
@@ -115,7 +116,8 @@ def attach() -> Meter:
     meter.collective("recv", lambda own, source: own.nbytes)
     meter.collective("broadcast", lambda own, source: own.nbytes * (rank != source))
     meter.collective("all_reduce", lambda own: 2 * (size - 1) * own.nbytes // size)
-    meter.collective("all_to_all_single", lambda out, own: (size - 1) * own.nbytes // size)
+    # Of one machine's processes, this goes through shared memory: what would arrive from other machines.
+    meter.collective("sum", lambda ranks, own: 2 * (size - 1) * own.nbytes // size, owner=Ranks)
     return meter
 
 

@@ -43,7 +43,9 @@ class Ranks:
     local_rank: int = 0  # on this machine
     local_world_size: int = 1
     # By length and type of numbers: memory that the ranks share, if all are on one machine; a row each, and their sum.
-    _rows: dict[tuple[int, torch.dtype], Tensor | None] = field(default_factory=dict, repr=False, compare=False)
+    _rows: dict[tuple[int, torch.dtype], Tensor | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def is_first(self) -> bool:
@@ -156,10 +158,7 @@ class Ranks:
         return whole[: len(vector)]
 
     def _shared_rows(self, like: Tensor) -> Tensor | None:
-        """Returns (W + 1, L) numbers that all ranks see; None where they cannot be had.
-
-        Through it a gradient takes a tenth of the time that it takes through gloo, which has sockets only.
-        """
+        """Returns (W + 1, L) numbers that all ranks see, where gloo has sockets only; None where they cannot be had."""
         if self.local_world_size < self.world_size:
             return None
         key, shape = (len(like), like.dtype), (self.world_size + 1, len(like))

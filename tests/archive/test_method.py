@@ -67,7 +67,7 @@ def test_every_step_counts(hall: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(kind, "step", counted)
     learner = {"returns": returns, "explore_steps": 600, **BRIEF, "first_updates": 2, "num_updates": 2}
-    train(configure(game, steps=2_500, **learner), tmp_path / "run")
+    train(configure(game, steps=6_000, **learner), tmp_path / "run")
     assert read_metrics(tmp_path / "run")[-1]["step"] == next(taken)
     assert read_metrics(tmp_path / "run")[-1]["teach/rounds"] >= 1
 

@@ -8,7 +8,7 @@
 Runs of the first that are there already, finished or not, are gone on with. The policy is judged by 40 games from real
 starts, and by 40 more with sticky actions, which it never met in training. The next two train nothing: they look for
 finished runs of five more games, and of three grids, in all directories under `--runs`; the commands that make them are
-in results/queue.txt. The last measures how fast both methods explore, on a machine that does nothing else.
+in docs/archive.md. The last measures how fast both methods explore, on a machine that does nothing else.
 """
 
 import argparse

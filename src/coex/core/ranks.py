@@ -6,12 +6,10 @@ Only tensors travel: nothing that arrives is ever unpickled.
 import contextlib
 import os
 import secrets
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -20,6 +18,7 @@ from torch._C._distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 from torch.nn import functional as F
 
+from coex.core.shared import allocate_shared, open_shared
 from coex.errors import CoexError, UsageError
 
 TIMEOUT = "COEX_TIMEOUT"  # environment variable: seconds after which a process that does not answer is given up
@@ -163,12 +162,11 @@ class Ranks:
             return None
         key, shape = (len(like), like.dtype), (self.world_size + 1, len(like))
         if key not in self._rows:
-            size = shape[0] * shape[1]
-            path = self.broadcast_bytes(_allocate(size * like.itemsize) if self.is_first else b"").decode()
-            whole = torch.from_file(path, shared=True, size=size, dtype=like.dtype).view(shape) if path else None
+            path = self.broadcast_bytes(allocate_shared(shape, like.dtype) if self.is_first else b"").decode()
+            whole = open_shared(path, shape, like.dtype) if path else None
             self.wait()
             if path and self.is_first:
-                Path(path).unlink()  # all have it open: it goes with the last of them
+                os.unlink(path)  # all have it open: it goes with the last of them
             self._rows[key] = whole
         return self._rows[key]
 
@@ -279,22 +277,6 @@ def _timeout() -> float:
     if not 1 <= seconds < 1e6:
         raise UsageError(f"{TIMEOUT} takes a number of seconds, at least 1, not {text!r}")
     return seconds
-
-
-def _allocate(size: int) -> bytes:
-    """Returns the path of a new file of so many bytes in memory; nothing where there is no room, or no such place."""
-    try:
-        file, path = tempfile.mkstemp(prefix="coex-", dir="/dev/shm")
-    except OSError:
-        return b""
-    try:
-        os.posix_fallocate(file, 0, size)
-    except OSError:
-        Path(path).unlink()
-        return b""
-    finally:
-        os.close(file)
-    return path.encode()
 
 
 def _as_tensor(content: bytes) -> Tensor:
